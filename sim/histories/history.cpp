@@ -138,9 +138,16 @@ std::vector<Workload::Action> History::accidents() {
   };
   const auto which = [this] { return static_cast<int>(random_.below(static_cast<std::uint64_t>(world_.process_count()))); };
   std::vector<Workload::Action> out;
-  out.push_back({3, [=, this] { world_.crash(which(), Duration{random_.between(0, 20000)}); }});
-  out.push_back({2, [=, this] { world_.pause(which(), Duration{random_.between(100, 40000)}); }});
-  out.push_back({1, [=, this] { world_.jump_clock(which(), Duration{random_.between(-300000, 300000)}); }});
+  // Draws in this order with every compiler.
+  const auto for_some = [=, this](void (World::*accident)(int, Duration), std::int64_t least, std::int64_t most) {
+    return [=, this] {
+      const int process = which();
+      (world_.*accident)(process, Duration{random_.between(least, most)});
+    };
+  };
+  out.push_back({3, for_some(&World::crash, 0, 20000)});
+  out.push_back({2, for_some(&World::pause, 100, 40000)});
+  out.push_back({1, for_some(&World::jump_clock, -300000, 300000)});
   out.push_back({1, [=, this] {
                    const std::string node = kube_node();
                    world_.oracles().note("machine " + node + " stops");

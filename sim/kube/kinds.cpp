@@ -329,8 +329,8 @@ bool only_adds_requirements(const Json& before, const Json& after) {
 Problems gated_update(Json& was, Json& is) {
   Problems problems;
   if (!was.contains("schedulingGates") || was["schedulingGates"].empty()) return problems;
-  const Json selector = is.value("nodeSelector", Json::object());
-  for (const auto& [key, value] : was.value("nodeSelector", Json::object()).items()) {
+  const Json old_selector = was.value("nodeSelector", Json::object()), selector = is.value("nodeSelector", Json::object());
+  for (const auto& [key, value] : old_selector.items()) {
     if (selector.contains(key) && selector[key] == value) continue;
     problems.push_back(
         {"spec.nodeSelector", "FieldValueInvalid",

@@ -207,7 +207,11 @@ void Kubelets::add_node(const std::string& name, const kube::StringMap& labels, 
         res::kNode, {"", name}, [&](Json& made) { made["status"]["capacity"] = made["status"]["allocatable"] = allocatable; },
         Impl::kubelet(name), "status");
   }
-  impl_->set_node_ready(name, "True", "KubeletReady");
+  // A node that is created again soon still has its pods.
+  if (impl_->api.store().pods_on(name).empty())
+    impl_->set_node_ready(name, "True", "KubeletReady");
+  else
+    impl_->come_back(name, true);
 }
 
 void Kubelets::add_image(const std::string& image) {

@@ -454,6 +454,18 @@ TEST_P(SimKubeTest, PodsOfADeletedNodeAreCollected) {
   EXPECT_TRUE(loop.run_until([&] { return pod("p") == nullptr; }, 60s));
 }
 
+TEST_P(SimKubeTest, ANodeThatIsCreatedAgainSoonEndsItsPods) {
+  create_pod("p");
+  ASSERT_TRUE(loop.run_until([&] { return ready("p"); }, 60s));
+  const std::string node = core::get_string(*pod("p"), {"spec", "nodeName"});
+  kube.nodes().delete_node(node);
+  ASSERT_TRUE(api.remove(res::kPod, {"ns", "p"}));
+  loop.run_for(5s);
+  EXPECT_NE(pod("p"), nullptr);
+  kube.nodes().add_node(node);
+  EXPECT_TRUE(loop.run_until([&] { return pod("p") == nullptr; }, 60s));
+}
+
 TEST_P(SimKubeTest, AntiAffinityAndUnschedulableNodesAreHeeded) {
   const Json apart = j(R"({"spec": {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
       [{"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "x"}}}]}}}})");

@@ -308,6 +308,7 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
     }
     if (get && call.path == "nodes") return get_nodes(call);
     if (get && call.path == "jobs") return get_jobs(call);
+    if (get && call.path == "jobs/state" && call.parser >= "v0.0.41") return get_job_states(call);
     if (get && call.path == "partitions") return get_partitions(call);
     if (get && call.path == "diag") return get_diag(call);
     if (get && call.path == "reservations") return get_reservations(call);
@@ -389,6 +390,7 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
         add(base + "reservation", {"post"});
         add(base + "reservation/{reservation_name}", {"get", "delete"});
       }
+      if (parser >= "v0.0.41") add(base + "jobs/state/", {"get"});
       if (parser >= "v0.0.44") add(base + "new/node/", {"post"});
       add(base + "job/{job_id}", {"get", "post", "delete"});
       add(base + "job/submit", {"post"});
@@ -483,13 +485,17 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
             {"signal", {{"id", signal == 0 ? unset() : triple(signal)}, {"name", signal == 1 ? "Hangup" : ""}}}};
   }
 
-  [[nodiscard]] Json job_json(const SimJob& job) const {
+  static Json states_of(const SimJob& job) {
     Json state = Json::array({to_string(job.state)});
     if (job.completing) state.push_back("COMPLETING");
+    return state;
+  }
+
+  [[nodiscard]] Json job_json(const SimJob& job) const {
     std::vector<std::string> required = job.request.required_nodes;
     const JobRequest& request = job.request;
     return {{"job_id", job.id},
-            {"job_state", std::move(state)},
+            {"job_state", states_of(job)},
             {"state_reason", slurm.in_prolog(job) ? "Prolog" : job.reason},
             {"state_description", job.description},
             {"failed_node", job.failed_node},
@@ -544,6 +550,13 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
     return answer(call, 200,
                   {{"jobs", std::move(rows)}, {"last_backfill", triple(0)}, {"last_update", triple(slurm.now_seconds())}},
                   Json::array(), std::move(warnings));
+  }
+
+  /// Unlike in the table of jobs, the numbers are texts.
+  HttpResponse get_job_states(const Call& call) const {
+    Json rows = Json::array();
+    for (const auto& [id, job] : slurm.jobs()) rows.push_back({{"job_id", std::to_string(id)}, {"state", states_of(job)}});
+    return good(call, {{"jobs", std::move(rows)}});
   }
 
   HttpResponse get_job(const Call& call, std::int64_t id) const {

@@ -46,17 +46,17 @@ std::vector<std::string> parts(std::string_view text, std::size_t count) {
 }
 
 struct Flags {
-  std::string cluster, slurmrestd, slurm_key, silence_limit;
+  std::string cluster, slurmrestd, slurm_key, silence_limit, outlive_limit;
   std::string admission_address = "0", admission_name = "slurm-bridge";
 };
 
-/// Reads --node-silence-limit. Returns what is wrong with it, or nullopt.
-std::optional<core::Error> read_silence_limit(const std::string& text, core::Duration& limit) {
+/// Reads the value of a flag, in minutes. Keeps `limit` if the flag is absent. Returns what is wrong with it, or nullopt.
+std::optional<core::Error> read_minutes(const std::string& flag, const std::string& text, core::Duration& limit) {
   if (text.empty()) return {};
   std::int64_t minutes = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), minutes);
   if (error != std::errc() || end != text.data() + text.size() || minutes < 1 || minutes > 60 * 24 * 365)
-    return invalid("--node-silence-limit " + text + ": must be a whole number of minutes, 1 or more");
+    return invalid(flag + " " + text + ": must be a whole number of minutes, 1 or more");
   limit = std::chrono::minutes{minutes};
   return {};
 }
@@ -127,6 +127,8 @@ int main(int argc, char** argv) {
            "Let pods choose the user, the group and the priority of their jobs");
   app.flag("--node-silence-limit", flags.silence_limit,
            "Release the jobs of pods whose node has not been ready for so many minutes (default: 10)");
+  app.flag("--pod-outlive-limit", flags.outlive_limit,
+           "Shorten the grace periods of pods that would outlive their jobs by more than so many minutes (default: 5)");
   app.flag("--retire", options.retires,
            "Give back what the bridge has changed, and end: remove the gates of pods that wait, and its nodes from Slurm");
   app.flag("--admission-addr", flags.admission_address, "Where the admission webhook is served; 0: nowhere");
@@ -137,7 +139,11 @@ int main(int argc, char** argv) {
   if (const std::optional<int> code = app.start(argc, argv)) return *code;
   if (const auto wrong = read_connection(flags, options)) return app.fatal("flags", *wrong);
   if (const auto wrong = check_managed(options.jobs.managed_namespaces)) return app.fatal("flags", *wrong);
-  if (const auto wrong = read_silence_limit(flags.silence_limit, options.jobs.silence_limit)) return app.fatal("flags", *wrong);
+  bridge::Settings& jobs = options.jobs;
+  if (const auto wrong = read_minutes("--node-silence-limit", flags.silence_limit, jobs.silence_limit))
+    return app.fatal("flags", *wrong);
+  if (const auto wrong = read_minutes("--pod-outlive-limit", flags.outlive_limit, jobs.outlive_limit))
+    return app.fatal("flags", *wrong);
   options.jobs.whole_nodes = !shared_nodes;
   options.runs_nodes = !no_nodes;
   bridge::Bridge slurm_bridge(app.loop(), app.random(), app.log(), app.manager(), slurm_transport(app.loop()), options);

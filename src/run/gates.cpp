@@ -5,11 +5,13 @@ namespace run {
 namespace {
 
 constexpr core::Duration kTick{1000};  ///< How often closed gates are checked if no cache changes.
+/// A check takes so many passes a millisecond at most. Otherwise the changes of n objects cost n² looks at passes.
+constexpr std::size_t kPassesInAMillisecond = 20;
 
 }  // namespace
 
 Gates::Gates(core::Loop& loop, core::Logger& logger, core::Duration cap, std::function<void(const PassPtr&)> opened)
-    : loop_(loop), logger_(logger), cap_(cap), opened_(std::move(opened)), tick_(loop) {}
+    : loop_(loop), logger_(logger), cap_(cap), opened_(std::move(opened)), tick_(loop), soon_(loop) {}
 
 bool Gates::all_open(Pass& pass) {
   std::erase_if(pass.gates, [](const plan::GatePtr& gate) { return gate == nullptr || gate->open(); });
@@ -33,6 +35,15 @@ void Gates::tick() {
 }
 
 void Gates::check() {
+  const core::MonoTime due = checked_ + core::Duration{static_cast<core::Duration::rep>(held_.size() / kPassesInAMillisecond)};
+  const core::MonoTime now = loop_.clock().mono();
+  if (due <= now) return check_all();
+  if (!soon_.pending()) soon_.set(due - now, [this] { check_all(); });
+}
+
+void Gates::check_all() {
+  soon_.cancel();
+  checked_ = loop_.clock().mono();
   std::vector<PassPtr> opened;
   for (const auto& [key, pass] : held_) {
     // One closed gate holds the key, so the check stops at it. A key may have hundreds of gates, and each change of a cache
@@ -64,6 +75,7 @@ void Gates::settle(Pass& pass) {
 
 std::vector<PassPtr> Gates::drop_all() {
   tick_.cancel();
+  soon_.cancel();
   std::vector<PassPtr> dropped;
   for (const auto& [key, pass] : std::exchange(held_, {})) dropped.push_back(pass);
   return dropped;

@@ -1,9 +1,10 @@
 // Holds passes until the caches show what the passes wrote.
 //
-// A pass is held while one of its gates is closed. Gates are checked whenever a cache changes, and once a second. When a pass
-// has been held for the time `cap`, its closed gates are settled (plan::Gate::settle), and again after each further `cap`. If
-// the outcome of a gate's write can be read, the pass continues to wait for the caches. Otherwise the gate is dropped, because
-// the key must not wait forever for a server that may never return.
+// A pass is held while one of its gates is closed. Gates are checked whenever a cache changes, and once a second. A check looks
+// at all held passes, so the next one comes at the earliest a millisecond later for every twenty of them. When a pass has been
+// held for the time `cap`, its closed gates are settled (plan::Gate::settle), and again after each further `cap`. If the
+// outcome of a gate's write can be read, the pass continues to wait for the caches. Otherwise the gate is dropped, because the
+// key must not wait forever for a server that may never return.
 #pragma once
 
 #include <functional>
@@ -27,7 +28,7 @@ class Gates {
   static bool all_open(Pass& pass);
   /// Holds a pass. Requires that it is in the state gated and has a closed gate.
   void hold(const PassPtr& pass);
-  /// Checks all gates. Call it after the caches have changed.
+  /// Checks all gates now, or soon if many passes are held. Call it after the caches have changed.
   void check();
   /// Releases and returns all held passes, without calling `opened`.
   [[nodiscard]] std::vector<PassPtr> drop_all();
@@ -38,6 +39,7 @@ class Gates {
 
  private:
   void tick();
+  void check_all();
   void settle(Pass& pass);
 
   core::Loop& loop_;
@@ -45,7 +47,8 @@ class Gates {
   core::Duration cap_;
   std::function<void(const PassPtr&)> opened_;
   std::map<WorkKey, PassPtr> held_;
-  core::Timer tick_;
+  core::Timer tick_, soon_;
+  core::MonoTime checked_;  ///< When check_all() last ran.
 };
 
 }  // namespace run

@@ -67,6 +67,24 @@ TEST_F(GatesTest, GatesThatAreOpenAlreadyNeedNoWait) {
   EXPECT_TRUE(Gates::all_open(pass));
 }
 
+/// The changes of n objects, each of which holds a pass, must not cost n² looks at gates.
+TEST_F(GatesTest, ManyChangesCheckManyPassesOnceInAWhile) {
+  std::vector<std::shared_ptr<TestGate>> all;
+  for (int i = 0; i < 1000; ++i) {
+    all.push_back(std::make_shared<TestGate>());
+    hold(std::to_string(i), {all.back()});
+  }
+  for (const auto& gate : all) {
+    gate->is_open = true;
+    gates.check();
+  }
+  EXPECT_THAT(opened, testing::SizeIs(1));
+  EXPECT_EQ(all.back()->asked, 1);
+  loop.advance(50ms);
+  EXPECT_THAT(opened, testing::SizeIs(1000));
+  EXPECT_EQ(all.back()->asked, 2);
+}
+
 TEST_F(GatesTest, APassIsHeldUntilItsLastGateOpens) {
   const auto one = std::make_shared<TestGate>();
   const auto two = std::make_shared<TestGate>();

@@ -32,7 +32,7 @@ Passes::Passes(core::Loop& loop, core::Random& random, core::Logger& logger, pla
       callbacks_(std::move(callbacks)),
       metrics_(metrics != nullptr ? metrics : &no_metrics_),
       process_id_(core::hex(random.bytes(4))),
-      queue_(random, options_.queue),
+      queue_(random, options_.queue, [this](const WorkKey& key) { return share_of(key); }),
       gates_(loop, logger, options_.gate_cap, [this](const PassPtr& pass) { gates_opened(pass); }),
       due_(loop),
       repeats_tick_(loop) {}
@@ -81,7 +81,7 @@ void Passes::pump() {
     callbacks_.on_first(queue_.depth());
   }
   while (running_.size() < options_.max_in_flight) {
-    const auto key = queue_.pop(now(), [this](const WorkKey& ready) { return has_room(ready); });
+    const auto key = queue_.pop(now(), [this](const std::string& share) { return has_room(share); });
     if (!key) break;
     begin(*key);
   }
@@ -92,12 +92,15 @@ void Passes::pump() {
   }
 }
 
-/// True if one more pass may run for the key's share (Controller::share), which must leave room for other shares.
-bool Passes::has_room(const WorkKey& key) const {
+std::string Passes::share_of(const WorkKey& key) const {
+  return controllers_[key.controller].controller->share(key.key);
+}
+
+/// True if one more pass may run for the share (Controller::share), which must leave room for other shares.
+bool Passes::has_room(const std::string& share) const {
   const std::size_t all = options_.max_in_flight;
   const std::size_t most = std::max<std::size_t>(running_.size() < all / 2 ? all / 4 : all / 16, 1);
   if (running_.size() < most) return true;
-  const std::string share = controllers_[key.controller].controller->share(key.key);
   const auto count = std::ranges::count_if(running_, [&](const auto& entry) { return entry.second->share == share; });
   return share.empty() || static_cast<std::size_t>(count) < most;
 }
@@ -127,7 +130,7 @@ void Passes::begin(const WorkKey& key) {
   pass->controller = controllers_[key.controller].name;
   pass->id = process_id_ + "-" + std::to_string(++passes_);
   pass->began = now();
-  pass->share = controllers_[key.controller].controller->share(key.key);
+  pass->share = share_of(key);
   running_[key] = pass;
   metrics_->queue_popped(pass->controller, queue_.last_wait());
   metrics_->pass_started(pass->controller);

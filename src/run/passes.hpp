@@ -97,7 +97,8 @@ class Passes {
   [[nodiscard]] core::MonoTime now() const { return loop_.clock().mono(); }
   core::Callback guarded(core::Callback call) const;
   void pump();
-  [[nodiscard]] bool has_room(const WorkKey& key) const;
+  [[nodiscard]] std::string share_of(const WorkKey& key) const;
+  [[nodiscard]] bool has_room(const std::string& share) const;
   void begin(const WorkKey& key);
   void observe(const PassPtr& pass);
   void plan_off_loop(const PassPtr& pass);

@@ -16,7 +16,8 @@ void WorkQueue::add_at(const WorkKey& key, core::MonoTime due, core::MonoTime no
   } else {
     const core::MonoTime earliest = std::min(item.due, due);
     const int highest = std::max(item.priority, priority);
-    if (earliest == item.due && highest == item.priority) return;
+    const bool moves = item.ready && share_ && share_(key) != item.share;
+    if (earliest == item.due && highest == item.priority && !moves) return;
     unplace(key, item);
     item.due = earliest;
     item.priority = highest;
@@ -30,7 +31,8 @@ void WorkQueue::place(const WorkKey& key, Item& item, core::MonoTime now) {
   item.ready = item.due <= now;
   if (item.ready) {
     item.rank = item.due.since_start - item.priority * options_.per_priority;
-    ready_.insert({item.rank, item.sequence, key});
+    item.share = share_ ? share_(key) : "";
+    ready_[item.share].insert({item.rank, item.sequence, key});
   } else {
     waiting_.insert({item.due, key});
   }
@@ -39,7 +41,9 @@ void WorkQueue::place(const WorkKey& key, Item& item, core::MonoTime now) {
 void WorkQueue::unplace(const WorkKey& key, const Item& item) {
   if (processing_.contains(key)) return;
   if (item.ready) {
-    ready_.erase({item.rank, item.sequence, key});
+    const auto of_share = ready_.find(item.share);
+    of_share->second.erase({item.rank, item.sequence, key});
+    if (of_share->second.empty()) ready_.erase(of_share);
   } else {
     waiting_.erase({item.due, key});
   }
@@ -68,12 +72,17 @@ int WorkQueue::failures(const WorkKey& key) const {
   return it == failures_.end() ? 0 : it->second;
 }
 
-std::optional<WorkKey> WorkQueue::pop(core::MonoTime now, const std::function<bool(const WorkKey&)>& may) {
+std::optional<WorkKey> WorkQueue::pop(core::MonoTime now, const std::function<bool(const std::string& share)>& may) {
   promote(now);
-  const auto first = std::ranges::find_if(ready_, [&](const auto& entry) { return !may || may(std::get<2>(entry)); });
+  auto first = ready_.end();
+  for (auto it = ready_.begin(); it != ready_.end(); ++it) {
+    const bool earlier = first == ready_.end() || *it->second.begin() < *first->second.begin();
+    if (earlier && (!may || may(it->first))) first = it;
+  }
   if (first == ready_.end()) return std::nullopt;
-  WorkKey key = std::get<2>(*first);
-  ready_.erase(first);
+  WorkKey key = std::get<2>(*first->second.begin());
+  first->second.erase(first->second.begin());
+  if (first->second.empty()) ready_.erase(first);
   last_wait_ = now - items_.at(key).due;
   items_.erase(key);
   processing_.insert(key);

@@ -42,9 +42,13 @@ struct QueueOptions {
 
 class WorkQueue {
  public:
-  explicit WorkQueue(core::Random& random, QueueOptions options = {}) : random_(&random), options_(options) {}
+  /// Returns the share of a key (Controller::share), of which pop() takes keys or does not.
+  using Share = std::function<std::string(const WorkKey&)>;
+  /// Without `share`, all keys have the share "".
+  explicit WorkQueue(core::Random& random, QueueOptions options = {}, Share share = {})
+      : random_(&random), options_(options), share_(std::move(share)) {}
 
-  /// Makes a key ready. If it is queued already, the earlier time and the higher priority count.
+  /// Makes a key ready. If it is queued already, the earlier time and the higher priority count, and the share that it has now.
   void add(const WorkKey& key, core::MonoTime now, int priority = 0) { add_at(key, now, now, priority); }
   void add_after(const WorkKey& key, core::Duration delay, core::MonoTime now, int priority = 0) {
     add_at(key, now + delay, now, priority);
@@ -57,8 +61,9 @@ class WorkQueue {
   [[nodiscard]] int failures(const WorkKey& key) const;
   [[nodiscard]] bool has_failures() const { return !failures_.empty(); }
 
-  /// Returns the next ready key for which `may` returns true; nullopt if none. The key counts as being processed until done().
-  std::optional<WorkKey> pop(core::MonoTime now, const std::function<bool(const WorkKey&)>& may = {});
+  /// Returns the next ready key of the shares for which `may` returns true; nullopt if none. The key counts as being processed
+  /// until done(). Keys of other shares cost no time, however many are ready.
+  std::optional<WorkKey> pop(core::MonoTime now, const std::function<bool(const std::string& share)>& may = {});
   /// Ends the processing of a key.
   void done(const WorkKey& key, core::MonoTime now);
 
@@ -86,7 +91,9 @@ class WorkQueue {
     bool ready = false;    ///< The item is in ready_. If false, it is in waiting_, unless its key is being processed.
     bool counted = false;  ///< The item counts in adds_.
     core::Duration rank{0};
+    std::string share;  ///< The share under which it is in ready_.
   };
+  using Ready = std::set<std::tuple<core::Duration, std::uint64_t, WorkKey>>;
   void add_at(const WorkKey& key, core::MonoTime due, core::MonoTime now, int priority);
   void place(const WorkKey& key, Item& item, core::MonoTime now);
   void unplace(const WorkKey& key, const Item& item);
@@ -94,9 +101,10 @@ class WorkQueue {
 
   core::Random* random_;
   QueueOptions options_;
+  Share share_;
   std::map<WorkKey, Item> items_;
-  std::set<std::tuple<core::Duration, std::uint64_t, WorkKey>> ready_;  ///< Sorted by rank, then by when they got ready.
-  std::set<std::pair<core::MonoTime, WorkKey>> waiting_;                ///< Sorted by due time.
+  std::map<std::string, Ready> ready_;  ///< By share, none empty. Sorted by rank, then by when they got ready.
+  std::set<std::pair<core::MonoTime, WorkKey>> waiting_;  ///< Sorted by due time.
   std::set<WorkKey> processing_;
   std::map<WorkKey, int> failures_;
   std::map<std::uint32_t, std::uint64_t> adds_;  ///< Maps a controller to how often one of its keys became due.

@@ -72,6 +72,22 @@ TEST_F(QueueTest, ADelayWishedDuringProcessingCountsFromTheWish) {
   EXPECT_EQ(queue.pop(at(110ms)), key(1));
 }
 
+TEST(QueueShares, AreTakenInTheOrderOfTheirKeysIfTheyMay) {
+  core::FakeRandom random;
+  std::string share_of_third = "slow";
+  WorkQueue queue(random, {}, [&](const WorkKey& of) { return of == key(3) ? share_of_third : of == key(2) ? "" : "slow"; });
+  for (int n = 1; n <= 3; ++n) queue.add(key(n), at(0ms));
+  const auto not_slow = [](const std::string& share) { return share != "slow"; };
+  EXPECT_EQ(queue.pop(at(0ms), not_slow), key(2));
+  EXPECT_EQ(queue.pop(at(0ms), not_slow), std::nullopt);
+  share_of_third = "";
+  queue.add(key(3), at(1ms));
+  EXPECT_EQ(queue.pop(at(1ms), not_slow), key(3)) << "its share has changed";
+  EXPECT_EQ(queue.pop(at(1ms), not_slow), std::nullopt);
+  EXPECT_EQ(queue.pop(at(1ms)), key(1));
+  EXPECT_FALSE(queue.has_ready(at(1ms)));
+}
+
 TEST_F(QueueTest, HigherPriorityFirstButNobodyStarves) {
   queue.add(key(1), at(0ms), -100);
   queue.add(key(2), at(5s));

@@ -160,6 +160,7 @@ struct Capabilities {
   bool jobs_difference = false;    ///< GET jobs with update_time returns no jobs if nothing changed.
   bool conf = false;               ///< The server has GET conf.
   bool metrics = false;            ///< slurmctld has MetricsType and serves /metrics (25.11 and later).
+  bool job_states = false;         ///< The server has GET jobs/state, which costs much less than GET jobs (24.05 and later).
   bool requeue = false;            ///< The server has POST jobs/requeue (26.05 and later).
   bool topology_update = false;    ///< The server can set a node's topology (25.05 and later).
   bool reservations = false;       ///< The server has POST reservation (25.05 and later).

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -57,6 +58,7 @@ class Bench {
     if (done) {
       time_rest();
       time_start();
+      done = time_cancel();
     }
     for (const std::string& violation : world_.oracles().violations()) fmt::print("violation: {}\n", violation);
     return done && world_.oracles().ok();
@@ -122,6 +124,38 @@ class Bench {
     fmt::print("at rest, {} pods run and {} wait: {:.1f} s CPU an hour\n", count(SimJob::State::kRunning),
                count(SimJob::State::kPending), (bridge_cpu() - cpu) * 60 / kMinutes);
     fmt::print("  requests to slurmrestd a minute: {:.1f} of polls, {:.1f} others\n", a_minute(polls_), a_minute(others_));
+  }
+
+  /// Cancels all running jobs at once, and prints how long it takes until the last of their pods is being deleted. Jobs that
+  /// wait start meanwhile.
+  bool time_cancel() {
+    std::set<std::string> left;
+    for (const auto& [key, pod] : world_.api().store().all("pods")) {
+      if (!core::get_string(pod->body, {"spec", "nodeName"}).empty()) left.insert(key.name);
+    }
+    std::vector<std::int64_t> running;
+    for (const auto& [id, job] : slurm().jobs()) {
+      if (job.state == SimJob::State::kRunning) running.push_back(id);
+    }
+    const core::MonoTime began = world_.loop().clock().mono();
+    const auto seconds = [&] { return static_cast<double>((world_.loop().clock().mono() - began).count()) / 1000; };
+    const double cpu = bridge_cpu();
+    const std::size_t all = left.size();
+    double half = 0;
+    for (const std::int64_t id : running) slurm().cancel(id);
+    while (!left.empty() && world_.loop().clock().mono() - began < kLimit) {
+      world_.loop().run_for(Duration{100});
+      std::erase_if(left, [&](const std::string& name) {
+        const Json* pod = world_.api().peek(res::kPod, {World::kNamespace, name});
+        return pod == nullptr || core::find(*pod, {"metadata", "deletionTimestamp"}) != nullptr;
+      });
+      if (half == 0 && left.size() <= all / 2) half = seconds();
+    }
+    fmt::print(
+        "{}{} jobs cancelled at once: half of their pods are evicted after {:.1f} s virtual, all after {:.1f} s; {:.2f} s "
+        "CPU\n",
+        left.empty() ? "" : "NOT DONE: ", running.size(), half, seconds(), bridge_cpu() - cpu);
+    return left.empty();
   }
 
   /// Restarts the bridge, which looks at all pods and nodes again, and measures its memory.

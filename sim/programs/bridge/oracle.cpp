@@ -210,8 +210,9 @@ void BridgeOracle::changed(const Json& before, const Json& after) {
   const std::string uid = text(after, {"metadata", "uid"});
   if (gated(before) && !gated(after) && !freed_.contains(uid)) placed(after);
   if (!condition(after, bridge::kConditionEnded) || condition(before, bridge::kConditionEnded)) return;
-  // The bridge ends the pod.
-  if (lost_alive_.contains(record_of(after)) && reason(after, bridge::kConditionEnded) != "NotBound")
+  // The bridge ends the pod. It may do so before it hears of the loss, because the end of the job was near.
+  static const std::set<std::string> kWithoutLoss{"NotBound", "TimedOut", "Preempted"};
+  if (lost_alive_.contains(record_of(after)) && !kWithoutLoss.contains(reason(after, bridge::kConditionEnded)))
     violation(name_of(after) + " is ended, but slurmctld has only lost its job");
   bool refused = false;
   for (const auto& [id, job] : slurm_.jobs()) {

@@ -250,6 +250,15 @@ TEST_F(BridgeOracleTest, APodWhoseJobIsLostWithTheStateOfSlurmctldStays) {
   EXPECT_THAT(all.violations(), testing::Contains(HasSubstr("still runs without its job")));
 }
 
+/// The bridge may not have heard of the loss yet.
+TEST_F(BridgeOracleTest, APodLeavesBeforeItsJobEndsThoughTheJobIsLost) {
+  const std::int64_t job = job_for(make_pod("p"));
+  place("p", job, node_of(job));
+  oracle.state_lost();
+  end("p", "TimedOut");
+  EXPECT_THAT(all.violations(), IsEmpty());
+}
+
 TEST_F(BridgeOracleTest, APodThatSomebodyElseFreedIsTheirs) {
   oracle.freed(make_pod("p"));
   kube.api().modify(res::kPod, {"default", "p"}, [](Json& pod) { pod["spec"].erase("schedulingGates"); });

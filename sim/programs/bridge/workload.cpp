@@ -277,7 +277,10 @@ std::vector<Workload::Action> BridgeWorkload::actions() {
   out.push_back({1, [this] {
                    if (const std::string pod = some_pod(); !pod.empty()) world_.evict(pod);
                  }});
-  out.push_back({1, [this] { world_.merge(res::kNode, some_node(), {{"spec", {{"unschedulable", random_.chance(0.4)}}}}); }});
+  out.push_back({1, [this] {
+                   const std::string node = some_node();
+                   world_.merge(res::kNode, node, {{"spec", {{"unschedulable", random_.chance(0.4)}}}});
+                 }});
   fill_node_actions(out);
   fill_slurm_actions(out);
   return out;

@@ -8,10 +8,9 @@
 namespace bridge {
 namespace {
 
-/// Reports whether the row, which is of a fresh snapshot, is that of a job of this installation for the pod.
-bool is_fresh(const plan::Observing& observing, const slurm::Snapshot& snapshot, const std::string& installation,
-              const kube::SchedulingPodRecord& pod, const JobTable::Row& row) {
-  return snapshot.fresh(observing.now()) && row.mark.instance == installation && row.is_for(pod);
+/// Reports whether the row is that of a job of this installation for the pod.
+bool is_ours(const std::string& installation, const kube::SchedulingPodRecord& pod, const JobTable::Row& row) {
+  return row.mark.instance == installation && row.is_for(pod);
 }
 
 bool is_placed_for(const kube::SchedulingPodRecord& pod, const slurm::OwnJob& job) {
@@ -35,7 +34,7 @@ std::optional<PodOver> PodOver::job_ended(const plan::Observing& observing, cons
                                           const std::string& installation, const kube::SchedulingPodRecord& pod,
                                           const JobTable::Row& row) {
   const slurm::Job& job = *row.job;
-  if (!is_fresh(observing, snapshot, installation, pod, row) || phase_of(job) != JobPhase::kEnded) return {};
+  if (!snapshot.complete() || !is_ours(installation, pod, row) || phase_of(job) != JobPhase::kEnded) return {};
   if (gets_another_job(pod, job)) return {};
   return PodOver(observing, pod, "JobEnded", end_reason(job), "job " + std::to_string(job.id) + " is " + job.state, {});
 }
@@ -61,8 +60,8 @@ std::optional<PodOver> PodOver::job_ends_soon(const plan::Observing& observing, 
                                               const JobTable::Row& row, core::WallTime now) {
   const slurm::Job& job = *row.job;
   const std::optional<core::WallTime> leaves = leaves_at(pod, job);
-  if (!is_fresh(observing, snapshot, installation, pod, row) || phase_of(pod) != PodPhase::kBound || !leaves || now < *leaves)
-    return {};
+  if (!snapshot.fresh(observing.now()) || !is_ours(installation, pod, row)) return {};
+  if (phase_of(pod) != PodPhase::kBound || !leaves || now < *leaves) return {};
   const bool preempted = job.details->preempted.has_value();
   const std::string seconds = std::to_string(std::chrono::duration_cast<std::chrono::seconds>(pod.grace).count());
   return PodOver(observing, pod, "JobEndsSoon", preempted ? "Preempted" : "TimedOut",

@@ -22,7 +22,8 @@ inline constexpr std::string_view kNotBound = "NotBound";
 /// Evidence that a pod must not run: Slurm no longer holds its node for it, or Kubernetes does not bind the pod.
 class PodOver final : public kube::PodEvidence {
  public:
-  /// Requires a fresh snapshot in which the pod's job has ended. Does not expire: an ended external job cannot be requeued.
+  /// Requires a complete snapshot in which the pod's job has ended. Neither the snapshot's age matters nor does the evidence
+  /// expire: an ended external job cannot be requeued. So the end of hundreds of jobs at once waits for no second poll.
   /// Returns nullopt for a waiting pod that gets another job.
   static std::optional<PodOver> job_ended(const plan::Observing& observing, const slurm::Snapshot& snapshot,
                                           const std::string& installation, const kube::SchedulingPodRecord& pod,

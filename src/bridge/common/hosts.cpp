@@ -6,6 +6,7 @@
 #include <charconv>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "bridge/common/held.hpp"
 #include "bridge/common/names.hpp"
@@ -78,9 +79,7 @@ std::set<std::string, std::less<>> split(std::string_view names) {
 std::string misfit(const Pods& pods, const kube::SchedulingNodeRecord& node) {
   const Pod* last = nullptr;
   for (const PodPtr& pod : pods) {
-    const bool alike = last != nullptr && pod->requests == last->requests && pod->node_selector == last->node_selector &&
-                       pod->affinity == last->affinity && pod->tolerations == last->tolerations;
-    if (alike) continue;
+    if (last != nullptr && are_alike(*pod, *last)) continue;
     if (std::string why = bridge::misfit(*pod, node); !why.empty()) return why;
     last = pod.get();
   }
@@ -132,32 +131,50 @@ std::string other_cluster_of(const slurm::Node& node, const std::string& install
   return listed && !listed->jobs.empty() && listed->cluster != installation ? listed->cluster : "";
 }
 
-Candidates candidates_for(const Pods& pods, const Hosts& hosts, const slurm::Snapshot& snapshot,
-                          const std::string& installation, std::string_view partitions) {
-  Candidates out;
+bool are_alike(const Pod& a, const Pod& b) {
+  return &a == &b || (a.requests == b.requests && a.node_selector == b.node_selector && a.affinity == b.affinity &&
+                      a.tolerations == b.tolerations);
+}
+
+bool Fit::is_of(const Pods& pods, std::string_view of_partitions) const {
+  return like != nullptr && partitions == of_partitions &&
+         std::ranges::all_of(pods, [&](const PodPtr& pod) { return are_alike(*pod, *like); });
+}
+
+Fit fit_of(const Pods& pods, const Hosts& hosts, const slurm::Snapshot& snapshot, const std::string& installation,
+           std::string_view partitions) {
+  Fit out;
+  out.partitions = partitions;
+  if (!pods.empty()) out.like = pods.front();
+  if (!out.is_of(pods, partitions)) out.like = nullptr;
   const auto wanted = split(partitions);
-  std::map<std::string, int> reasons;
-  std::size_t fitting = 0;
   for (const auto& [name, node] : snapshot.nodes) {
     if (!in_one_of(*node, wanted)) continue;
     const auto host = hosts.find(name);
     const bool elsewhere = host == hosts.end() || !other_cluster_of(*node, installation).empty();
     const std::string why = elsewhere ? "outside of this Kubernetes cluster" : misfit(pods, *host->second);
     if (why.empty()) {
-      ++fitting;
+      ++out.fitting;
     } else {
-      ++reasons[why];
+      ++out.reasons[why];
       out.excluded.push_back(name);
     }
   }
-  if (fitting >= pods.size()) return out;
-  const std::string where = wanted.empty() ? "Slurm" : "partition " + std::string(partitions);
+  return out;
+}
+
+Candidates candidates_of(FitPtr fit, std::size_t pods) {
+  Candidates out{std::move(fit), {}};
+  const std::size_t fitting = out.fit->fitting;
+  if (fitting >= pods) return out;
+  const bool anywhere = split(out.fit->partitions).empty();
+  const std::string where = anywhere ? "Slurm" : "partition " + out.fit->partitions;
   if (fitting > 0) {
-    out.why = fmt::format("only {} of the {} nodes that the group needs in {} can run its pods:", fitting, pods.size(), where);
+    out.why = fmt::format("only {} of the {} nodes that the group needs in {} can run its pods:", fitting, pods, where);
   } else {
-    out.why = out.excluded.empty() ? where + " has no nodes" : "no node of " + where + " can run the pod:";
+    out.why = out.excluded().empty() ? where + " has no nodes" : "no node of " + where + " can run the pod:";
   }
-  for (const auto& [why, count] : reasons) out.why += fmt::format(" {} {},", count, why);
+  for (const auto& [why, count] : out.fit->reasons) out.why += fmt::format(" {} {},", count, why);
   if (out.why.ends_with(',') || out.why.ends_with(':')) out.why.pop_back();
   return out;
 }

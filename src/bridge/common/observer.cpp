@@ -7,6 +7,7 @@
 #include "bridge/common/groups.hpp"
 #include "bridge/common/names.hpp"
 #include "bridge/common/states.hpp"
+#include "bridge/common/wish.hpp"
 
 namespace bridge {
 namespace {
@@ -41,31 +42,35 @@ bool vouches_for(const Settings& settings, const JobTable& table, const Pod& pod
   });
 }
 
-std::vector<PodPtr> maybe_placed(const Caches& caches, const JobTable& table, const JobTable::Row& row) {
+std::vector<PodPtr> maybe_placed(const Caches& caches, const JobTable::Row& row) {
   const slurm::Job& job = *row.job;
   std::vector<PodPtr> out;
   if (phase_of(job) != JobPhase::kEnded || is_refused(job)) return out;
   for (const run::Key& key : row.keys) {
-    const auto later = [&](const JobTable::Row* other) {
-      const auto& submitted = other->job->details->submitted;
-      return other != &row && job.end && submitted && *submitted >= *job.end;
-    };
-    if (std::ranges::any_of(table.of(key), later)) continue;
     // A pod of the group may have taken the place of one that the job names.
     const bool group = is_group(key);
     for (const PodPtr& pod : group ? caches.pods.by_index(kIndexGroup, key.str()) : std::vector{caches.pods.find(key)}) {
       if (pod == nullptr || phase_of(*pod) != PodPhase::kWaiting || pod->meta.terminating()) continue;
-      if ((group || row.is_for(*pod)) && replaced_job_of(pod->meta) != job.id) out.push_back(pod);
+      if (group || row.is_for(*pod)) out.push_back(pod);
     }
   }
   return out;
+}
+
+std::optional<bool> was_placed(const plan::Facts& facts, const Pod& pod, const slurm::Job& job) {
+  const auto look = facts.find(unsure_fact(pod.meta.key()));
+  if (look == facts.end()) return {};
+  const core::Result<core::Json>& live = look->second.value;
+  return live ? runs_for(*live, id_of(job)) : live.error().code != core::ErrorCode::kNotFound;
 }
 
 Observer::Observer(slinky::Wiring& wiring, Settings given)
     : settings(std::make_shared<const Settings>(std::move(given))), caches(wiring), wiring_(wiring) {
   // The UID of kube-system is that of the Kubernetes cluster.
   wiring.reads(kube::resources::kNamespace);
-  caches.nodes.listen([this](const auto&, const auto&) { hosts_ = nullptr; });
+  caches.nodes.listen([this](const auto& before, const auto& after) {
+    if (!before || !after || fits_differently(*before, *after)) hosts_ = nullptr;
+  });
 }
 
 void Observer::fill(Facts& out, const run::Key& key, kube::Recorder& recorder) {
@@ -85,6 +90,11 @@ void Observer::fill(Facts& out, const run::Key& key, kube::Recorder& recorder) {
   out.life = table.life();
   if (hosts_ == nullptr) hosts_ = std::make_shared<const Hosts>(hosts_of(caches.nodes.all()));
   out.hosts = hosts_;
+  fits_.follow(hosts_, out.snapshot, out.installation);
+}
+
+void Observer::fill_fit(Facts& out, const PodPtr& pod) {
+  if (out.snapshot != nullptr && out.snapshot->complete()) out.fit = fits_.of(pod, partitions_of(*pod, *out.settings));
 }
 
 NamedJob Observer::named(const plan::Observing& observing, const Facts& facts, const JobTable::Row& row) const {
@@ -94,8 +104,8 @@ NamedJob Observer::named(const plan::Observing& observing, const Facts& facts, c
       row.wish};
 }
 
-std::vector<std::string> Observer::leftovers(const Facts& facts, const std::string& slurm_node, const slurm::Job& job) const {
-  std::vector<std::string> out;
+Leftovers Observer::leftovers(const Facts& facts, const std::string& slurm_node, const slurm::Job& job) const {
+  Leftovers out;
   const auto host = facts.hosts->find(slurm_node);
   if (host == facts.hosts->end()) return out;
   for (const auto& pod : caches.pods.by_index(kIndexPlace, host->second->meta.name)) {
@@ -103,14 +113,19 @@ std::vector<std::string> Observer::leftovers(const Facts& facts, const std::stri
     if (phase != PodPhase::kBound && phase != PodPhase::kPlaced) continue;
     if (table.holds(*pod) || !vouches_for(*settings, table, *pod)) continue;
     const std::vector<JobId> placed = placed_for(*pod);
-    if (std::ranges::find(placed, id_of(job)) == placed.end()) out.push_back(pod->meta.key().str());
+    if (std::ranges::find(placed, id_of(job)) == placed.end()) out.pods.push_back(pod->meta.key().str());
   }
   const JobTable::Row* of = table.row(job.id);
   for (const JobTable::Row* row : table.ended_on(slurm_node)) {
     if (row->mark.instance != facts.installation) continue;
-    for (const PodPtr& pod : maybe_placed(caches, table, *row)) {
+    for (const PodPtr& pod : maybe_placed(caches, *row)) {
       // A pod does not wait for itself: its patch fails if it was placed.
-      if (of == nullptr || !of->is_for(*pod)) out.push_back(pod->meta.key().str());
+      if (of != nullptr && of->is_for(*pod)) continue;
+      const std::optional<bool> there = was_placed(facts.context.facts, *pod, *row->job);
+      if (!there)
+        out.unsure.insert(pod->meta.key());
+      else if (*there)
+        out.pods.push_back(pod->meta.key().str());
     }
   }
   return out;

@@ -3,11 +3,13 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "bridge/common/caches.hpp"
+#include "bridge/common/fits.hpp"
 #include "bridge/common/job_table.hpp"
 #include "bridge/common/steps.hpp"
 #include "kube/cache/recorder.hpp"
@@ -21,9 +23,11 @@ namespace bridge {
 /// its job. Anybody can write the record into a pod of another namespace.
 [[nodiscard]] bool vouches_for(const Settings& settings, const JobTable& table, const Pod& pod);
 /// Returns the pods that may have been placed for this job, which has ended, although they still have their gates in the cache:
-/// the cache may be behind. A pod is not one of them if it is being deleted, if the bridge replaced the job, or if a job was
-/// submitted for the same key after the end of this one: the cache had shown by then where the pod was.
-[[nodiscard]] std::vector<PodPtr> maybe_placed(const Caches& caches, const JobTable& table, const JobTable::Row& row);
+/// the cache may be behind. No pod that is being deleted is placed.
+[[nodiscard]] std::vector<PodPtr> maybe_placed(const Caches& caches, const JobTable::Row& row);
+/// Reports whether such a pod may run for the job, as the API server has it. True as well if that could not be read. nullopt:
+/// the fact unsure_fact() is needed.
+[[nodiscard]] std::optional<bool> was_placed(const plan::Facts& facts, const Pod& pod, const slurm::Job& job);
 
 class Observer {
  public:
@@ -35,13 +39,13 @@ class Observer {
   /// Fills the facts. Nothing else can be observed while the UID of the Kubernetes cluster or the namespace is not known: then
   /// `installation` is empty.
   void fill(Facts& out, const run::Key& key, kube::Recorder& recorder);
+  /// Sets Facts::fit to that of a pod that waits. Requires facts of fill().
+  void fill_fit(Facts& out, const PodPtr& pod);
   [[nodiscard]] bool manages(const Pod& pod) const { return bridge::manages(*settings, pod); }
   /// Returns what is known of the job of a row of this installation.
   [[nodiscard]] NamedJob named(const plan::Observing& observing, const Facts& facts, const JobTable::Row& row) const;
-  /// Returns the pods on a node that were placed for other jobs than `job`, which hold the node no more, or that may have been
-  /// placed for such jobs. "ns/name".
-  [[nodiscard]] std::vector<std::string> leftovers(const Facts& facts, const std::string& slurm_node,
-                                                   const slurm::Job& job) const;
+  /// Returns the pods on a node that were placed for other jobs than `job`, which hold the node no more.
+  [[nodiscard]] Leftovers leftovers(const Facts& facts, const std::string& slurm_node, const slurm::Job& job) const;
   /// Reports whether the pod's node is not ready.
   [[nodiscard]] bool on_unready_node(const Pod& pod) const;
   /// Reports whether the kubelet of the pod's node does not report.
@@ -56,7 +60,8 @@ class Observer {
 
  private:
   slinky::Wiring& wiring_;
-  std::shared_ptr<const Hosts> hosts_;  ///< Null after a change of a node.
+  std::shared_ptr<const Hosts> hosts_;  ///< Null after a change of a node that hosts_of() or misfit() can see.
+  Fits fits_;
 };
 
 /// Reports whether pods may fit differently on a node.

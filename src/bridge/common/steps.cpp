@@ -72,6 +72,10 @@ std::string node_fact(const std::string& kube_node) {
   return "node " + kube_node;
 }
 
+std::string unsure_fact(const run::Key& pod) {
+  return "unsure " + pod.str();
+}
+
 void Steps::await_snapshot() {
   if (!slurm_known()) return;
   out_.waits_on(facts_.settings->cluster);
@@ -177,12 +181,20 @@ void Steps::let_pod_go(const Pod& pod) {
   out_.lane("report").then().add({{"let go", "Pod", pod.meta.key().str()}, why, let_go(pod)});
 }
 
+Candidates Steps::candidates(const Pods& pods, const slurm::JobWish& wish) const {
+  const std::string partitions = wish.partition.value_or("");
+  FitPtr fit = facts_.fit;
+  if (fit == nullptr || !fit->is_of(pods, partitions))
+    fit = std::make_shared<const Fit>(fit_of(pods, *facts_.hosts, *facts_.snapshot, facts_.installation, partitions));
+  return candidates_of(std::move(fit), pods.size());
+}
+
 void Steps::submit(Request request, const Pods& waiting) {
   slurm::JobWish& wish = request.wish;
   const Candidates& nodes = request.nodes;
   // A wish for an unknown partition is submitted all the same, because Slurm's error explains it.
   if (!nodes.why.empty() && partitions_exist(wish.partition.value_or(""))) return report(waiting, false, "NoNode", nodes.why);
-  if (nodes.why.empty() && !nodes.excluded.empty()) wish.excluded_nodes = nodes.excluded;
+  if (nodes.why.empty() && !nodes.excluded().empty()) wish.excluded_nodes = nodes.excluded();
   const std::string digest = core::short_digest(slurm::to_json(wish).dump());
   const plan::StepId id{"submit", "Slurm job", name_, request.root_uid + " " + digest};
   if (waits_after_refusal(request, digest, waiting) || waits_after_error(id, waiting)) {
@@ -262,14 +274,14 @@ std::string Steps::update_candidates(const NamedJob& named, const Candidates& no
   if (!named.own || !named.job->details || !nodes.why.empty()) return {};
   auto have = core::expand_hostlist(named.job->details->excluded_nodes);
   if (!have) return {};
-  const bool may = may_update(*named.job);
-  std::erase_if(*have, [&](const std::string& name) { return facts_.snapshot->node(name) == nullptr; });
+  // As may_update() says.
+  const bool may = std::erase_if(*have, [&](const std::string& name) { return facts_.snapshot->node(name) == nullptr; }) == 0;
   std::ranges::sort(*have);
   const plan::StepId id{"update", "Slurm job", std::to_string(named.job->id)};
-  if (*have == nodes.excluded && !wakes_held(*named.job, id)) return {};
+  if (*have == nodes.excluded() && !wakes_held(*named.job, id)) return {};
   if (!may) return "one of its excluded nodes is gone, so that Slurm does not take other ones";
   slurm::JobWish wish;
-  wish.excluded_nodes = nodes.excluded;
+  wish.excluded_nodes = nodes.excluded();
   out_.lane("job").add({id, "other nodes can run the pod", slurm::update_job(*named.own, std::move(wish))});
   return {};
 }
@@ -338,9 +350,13 @@ bool Steps::is_held(const std::string& name, std::int64_t job) const {
   return !held || held->jobs.contains(job);
 }
 
-void Steps::report_leftover(const NamedJob& named, const std::string& node, const std::string& leftover, const Pods& waiting) {
+bool Steps::waits_for(const Leftovers& leftovers, const NamedJob& named, const std::string& node, const Pods& waiting) {
+  for (const run::Key& pod : leftovers.unsure) look_for(unsure_fact(pod), kube::resources::kPod, pod);
+  if (leftovers.pods.empty()) return !leftovers.unsure.empty();
   out_.wake_after(kLeftoversAgain, "earlier pods end on the node");
-  report(waiting, true, "NodeInUse", text_of(*named.job) + " holds " + node + ", where pod " + leftover + " still ends");
+  report(waiting, true, "NodeInUse",
+         text_of(*named.job) + " holds " + node + ", where pod " + leftovers.pods.front() + " still ends");
+  return true;
 }
 
 // --- A pod that was placed --------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +31,7 @@ struct Facts {
   core::WallTime slurm_now;                  ///< The time on slurmctld's clock; our own time while that is not known.
   Life life;                                 ///< How long slurmctld has certainly kept its state.
   std::shared_ptr<const Hosts> hosts;
+  FitPtr fit;  ///< The fit of the pods that wait, if it is kept (bridge/common/fits.hpp). Null: none is.
 };
 
 /// A job of this installation that was submitted for the key.
@@ -53,8 +55,16 @@ struct PodState {
   std::optional<core::MonoTime> unbound_since, over_since, silent_since, unanswered_since;
 };
 
+/// The pods that keep others off a node, because their own jobs hold it no more.
+struct Leftovers {
+  std::vector<std::string> pods;  ///< "ns/name".
+  std::set<run::Key> unsure;      ///< Pods that wait in the cache, which may be behind: see was_placed().
+};
+
 /// Returns the name of the fact that is the Kubernetes node as the API server has it.
 [[nodiscard]] std::string node_fact(const std::string& kube_node);
+/// Returns the name of the fact that is a pod of Leftovers::unsure as the API server has it.
+[[nodiscard]] std::string unsure_fact(const run::Key& pod);
 
 class Steps {
  public:
@@ -79,6 +89,8 @@ class Steps {
   /// Reports whether Slurm takes jobs; if not, tells the pod that waits. A bridge that retires submits none: it lets the pod
   /// go, even if Slurm does not answer.
   [[nodiscard]] bool can_submit(const PodState& state);
+  /// Looks for nodes for the pods of a job.
+  [[nodiscard]] Candidates candidates(const Pods& pods, const slurm::JobWish& wish) const;
   struct Request {
     std::string root_uid;  ///< The UID of the pod, or of the object that defines the group.
     int attempts = 0;      ///< The greatest number of a submission so far.
@@ -109,8 +121,8 @@ class Steps {
   /// Removes the gates of the pods and pins them, after a live look at the job, once nodes with a slurmd list the job. A node
   /// that is no Kubernetes node gets the pod only if it becomes one.
   void place(const NamedJob& job, const std::vector<Seat>& seats);
-  /// Tells the pods that earlier ones still end on a node.
-  void report_leftover(const NamedJob& job, const std::string& node, const std::string& leftover, const Pods& waiting);
+  /// Reports whether the pods must wait because earlier ones may still run on the node, and tells them.
+  [[nodiscard]] bool waits_for(const Leftovers& leftovers, const NamedJob& job, const std::string& node, const Pods& waiting);
   /// Does what is due for a pod that was placed. `job`: what is known of its job, unless this pass releases it.
   void follow_placed(const PodState& state, const NamedJob* job);
   /// Shortens the end of a pod that is being deleted and would outlive its job for too long.

@@ -285,6 +285,14 @@ Result<void> check_wish(const kube::SchedulingPodRecord& pod, const Settings& se
   return {};
 }
 
+std::string partitions_of(const kube::SchedulingPodRecord& pod, const Settings& settings) {
+  static const std::string kName = std::string(kAnnotationPrefix) + "partition";
+  for (const kube::StringMap* words : {&pod.meta.annotations, &settings.defaults}) {
+    if (const auto set = words->find(kName); set != words->end()) return set->second;
+  }
+  return settings.partition;
+}
+
 bool is_setting(std::string_view name) {
   return annotations().contains(name);
 }

@@ -21,6 +21,8 @@ namespace bridge {
 /// Reports whether wish_of() or, for a pod of a group, wish_of_group() can accept the pod, whatever the size of its group.
 /// Error: as theirs.
 [[nodiscard]] core::Result<void> check_wish(const kube::SchedulingPodRecord& pod, const Settings& settings);
+/// Returns the partitions of a wish for the pod, separated by commas; "": Slurm's default.
+[[nodiscard]] std::string partitions_of(const kube::SchedulingPodRecord& pod, const Settings& settings);
 /// Reports whether an annotation with kAnnotationPrefix and this name is a setting of the job: "timelimit".
 [[nodiscard]] bool is_setting(std::string_view name);
 

@@ -35,6 +35,8 @@ std::shared_ptr<const Observed> GangsController::observe_typed(const kube::Key& 
     observe_jobs(context, *out);
     assign(*out);
   }
+  if (const auto first = std::ranges::find_if(out->members, waits); first != out->members.end())
+    observer_.fill_fit(*out, first->pod);
   remember(context, *out);
   if (out->snapshot == nullptr) return out;
   observe_ends(context, *out);
@@ -163,10 +165,7 @@ void GangsController::observe_leftovers(Observed& out) const {
   const bool any_waits = std::ranges::any_of(out.members, waits);
   for (GangJob& job : out.jobs) {
     if (!any_waits || phase_of(*job.job) != JobPhase::kRuns) continue;
-    for (const std::string& node : nodes_of(*job.job)) {
-      const auto pods = observer_.leftovers(out, node, *job.job);
-      if (!pods.empty()) job.leftovers[node] = pods.front();
-    }
+    for (const std::string& node : nodes_of(*job.job)) job.leftovers[node] = observer_.leftovers(out, node, *job.job);
   }
 }
 

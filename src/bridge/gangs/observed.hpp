@@ -26,7 +26,7 @@ struct GangJob : NamedJob {
   std::optional<Unneeded> unused;
   std::optional<Unneeded> broken;  ///< Set if it must end though pods may run for it. `broken_by`: such a pod, or null.
   PodPtr broken_by;
-  std::map<std::string, std::string> leftovers;  ///< By node: a pod there whose own job does not hold the node any more.
+  std::map<std::string, Leftovers> leftovers;  ///< By node.
 
   [[nodiscard]] bool ended_already() const;
   /// Reports whether a pod was placed for it, as far as that can be seen. Then the others follow one by one.

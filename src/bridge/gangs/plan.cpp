@@ -184,10 +184,6 @@ class Pass : Steps {
            pods);
   }
 
-  [[nodiscard]] Candidates candidates(const Pods& pods, const slurm::JobWish& wish) const {
-    return candidates_for(pods, *in_.hosts, *in_.snapshot, in_.installation, wish.partition.value_or(""));
-  }
-
   // --- A job that waits or runs
   // ------------------------------------------------------------------------------------------------
 
@@ -263,6 +259,7 @@ class Pass : Steps {
     for (const Member* member : job.placed) taken.push_back(slurm_node(*member->pod));
     std::vector<Seat> seats;
     for (auto& [pod, node] : seat(pods, nodes, taken)) seats.push_back({pod, node});
+    for (const Seat& one : seats) taken.push_back(one.node);
     if (!job.started()) {
       if (ends_soon(*job.job, pods)) return replace_job(job, pods, text_of(job) + " ends soon");
       for (const Seat& one : seats) {
@@ -272,24 +269,39 @@ class Pass : Steps {
       return report(pods, true, "JobEndsSoon", text_of(job) + " ends soon, and takes no further pods");
     }
     if (seats.empty()) return report(pods, true, "NodeInUse", text_of(job) + " has no free node yet");
-    drop_misplaced(job, seats, pods);
+    std::vector<std::string> free = nodes;
+    std::erase_if(free, [&](const std::string& node) { return std::ranges::find(taken, node) != taken.end(); });
+    move_misplaced(job, seats, std::move(free), pods);
+    bool asks = false;
     for (const Seat& one : seats) {
-      const auto leftover = job.leftovers.find(one.node);
-      if (leftover != job.leftovers.end()) return report_leftover(job, one.node, leftover->second, pods);
+      const auto leftovers = job.leftovers.find(one.node);
+      if (leftovers == job.leftovers.end() || !waits_for(leftovers->second, job, one.node, pods)) continue;
+      if (!leftovers->second.pods.empty()) return;
+      asks = true;
     }
+    if (asks) return;
     if (!seats.empty() && knows_placed(job)) place(job, seats);
   }
 
-  /// Tells replacements that cannot run on their nodes, and lets them wait. The pods that the job was submitted for are placed
-  /// all the same once one of them was: the job ends if Kubernetes does not bind them.
-  void drop_misplaced(const GangJob& job, std::vector<Seat>& seats, Pods& pods) {
-    std::erase_if(seats, [&](const Seat& one) {
-      const std::string why = job.uids.contains(one.pod->meta.uid) ? "" : misplaced(one);
-      if (why.empty()) return false;
-      report(*one.pod, false, "NoNode", text_of(job) + " has no node that can run the pod: " + why);
+  /// Moves replacements that cannot run on their nodes to `free` nodes of the job. If none of these can run them, they wait.
+  /// The pods that the job was submitted for are placed all the same once one of them was: the job ends if Kubernetes does not
+  /// bind them.
+  void move_misplaced(const GangJob& job, std::vector<Seat>& seats, std::vector<std::string> free, Pods& pods) {
+    const auto fits = [&](const Seat& one) { return job.uids.contains(one.pod->meta.uid) || misplaced(one).empty(); };
+    const auto unfit = std::ranges::stable_partition(seats, fits);
+    const std::vector<Seat> moved(unfit.begin(), unfit.end());
+    seats.erase(unfit.begin(), unfit.end());
+    for (const Seat& one : moved) free.push_back(one.node);
+    for (const Seat& one : moved) {
+      const auto node = std::ranges::find_if(free, [&](const std::string& name) { return misplaced({one.pod, name}).empty(); });
+      if (node != free.end()) {
+        seats.push_back({one.pod, *node});
+        free.erase(node);
+        continue;
+      }
+      report(*one.pod, false, "NoNode", text_of(job) + " has no node that can run the pod: " + misplaced(one));
       std::erase(pods, one.pod);
-      return true;
-    });
+    }
   }
 
   /// Reports whether the cache has all pods that run for the job. It may be behind another process that placed pods, and two

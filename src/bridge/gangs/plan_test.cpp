@@ -11,6 +11,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::Field;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::Json;
@@ -244,6 +245,9 @@ TEST(GangsPlan, PodsWaitForPodsThatMayHaveBeenPlacedBeforeTheirJobEnded) {
   const Json labels{{std::string(kLabelPodGroup), "before"}};
   world.waiting_pod({{"metadata", {{"name", "new"}, {"uid", "u-new"}, {"labels", labels}}}});
   EXPECT_THAT(world.seats(), IsEmpty()) << "it may have taken the place of the other pod";
+  EXPECT_THAT(world.plan().needs(), Contains(Field(&plan::Need::id, "unsure ns/new")));
+  world.facts.insert_or_assign("unsure ns/new", plan::Fact{core::fail(core::ErrorCode::kUnavailable, "away"), world.mono});
+  EXPECT_THAT(world.seats(), IsEmpty()) << "not known";
   EXPECT_THAT(world.told(), Contains(Pair("a", "NodeInUse: job 7 holds node-2, where pod ns/new still ends")));
   world.delete_pod("new");
   EXPECT_THAT(world.seats(), SizeIs(3));
@@ -328,6 +332,42 @@ TEST(GangsPlan, AReplacementWaitsUntilItsNodeCanRunIt) {
   world.placed("c", 7, "node-3");
   world.node("node-2");
   EXPECT_THAT(world.seats(), ElementsAre(Pair("b2", "node-2")));
+}
+
+/// The order of the nodes is a wish.
+TEST(GangsPlan, AReplacementTakesAnotherFreeNodeThatCanRunIt) {
+  const auto indexed = [](const std::string& index) {
+    return Json{{"metadata", {{"labels", {{"batch.kubernetes.io/job-completion-index", index}}}}}};
+  };
+  World world;
+  three_run(world);
+  for (const char* name : {"b", "c"}) world.delete_pod(name);
+  world.live(7, {{"u-a", "Running"}});
+  world.node("node-2", {{"spec", {{"unschedulable", true}}}});
+  world.waits("b2", indexed("1"));
+  EXPECT_THAT(world.seats(), ElementsAre(Pair("b2", "node-3")));
+  world.waits("c2", indexed("2"));
+  EXPECT_THAT(world.seats(), ElementsAre(Pair("c2", "node-3"))) << "it has the node of its index";
+  EXPECT_THAT(world.told(), Contains(Pair("b2", "NoNode: job 7 has no node that can run the pod: node-2 is cordoned")));
+  world.delete_pod("c2");
+  world.placed("b2", 7, "node-3", true, indexed("1"));
+  world.live(7, {{"u-a", "Running"}, {"u-b2", "Running"}});
+  world.waits("c2", indexed("2"));
+  EXPECT_THAT(world.seats(), IsEmpty()) << "never two pods on one node";
+  world.node("node-2");
+  EXPECT_THAT(world.seats(), ElementsAre(Pair("c2", "node-2")));
+}
+
+TEST(GangsPlan, ReplacementsExchangeTheirNodes) {
+  World world;
+  three_run(world);
+  for (const char* name : {"b", "c"}) world.delete_pod(name);
+  world.live(7, {{"u-a", "Running"}});
+  world.node("node-2", {{"metadata", {{"labels", {{"disk", "slow"}}}}}});
+  world.node("node-3", {{"metadata", {{"labels", {{"disk", "fast"}}}}}});
+  world.waits("b2", {{"spec", {{"nodeSelector", {{"disk", "fast"}}}}}});
+  world.waits("c2", {{"spec", {{"nodeSelector", {{"disk", "slow"}}}}}});
+  EXPECT_THAT(world.seats(), ElementsAre(Pair("b2", "node-3"), Pair("c2", "node-2")));
 }
 
 TEST(GangsPlan, AReplacementThatIsNotBoundEndsAlone) {
@@ -664,7 +704,7 @@ TEST(GangsPlan, TheJobOfAllPodsOfAJob) {
   EXPECT_THAT(world.needs(), ElementsAre("group"));
   const auto answer = [&](const Json& spec, int succeeded) {
     const Json job{{"metadata", {{"uid", "j"}}}, {"spec", spec}, {"status", {{"succeeded", succeeded}}}};
-    world.facts.insert_or_assign("group", plan::Fact{job, world.mono});
+    world.fact("group", job);
   };
   answer({{"parallelism", 4}, {"completions", 3}}, 0);
   EXPECT_THAT(world.told(), Contains(Pair("a", "GroupIncomplete: job/sweep has 2 of the 3 pods that it needs")));

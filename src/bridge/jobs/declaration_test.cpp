@@ -94,6 +94,20 @@ TEST_F(Wakes, PodsThatAreGoneWhenSlurmIsHeardAgain) {
   EXPECT_THAT(poll({}, {}, true), ElementsAre("jobs ns/p"));
 }
 
+/// A Slurm that is slow delays no eviction.
+TEST_F(Wakes, APodWhoseJobHasEndedWaitsForNoSlurm) {
+  EXPECT_EQ(world.controller().share(world.key), "slurm/demo") << "there may be a job to cancel";
+  world.waiting_pod();
+  EXPECT_EQ(world.controller().share(world.key), "slurm/demo");
+  world.placed_pod(7, "node-2");
+  world.job(7, "RUNNING");
+  poll({7});
+  EXPECT_EQ(world.controller().share(world.key), "slurm/demo");
+  world.job(7, "CANCELLED");
+  poll({7});
+  EXPECT_EQ(world.controller().share(world.key), "");
+}
+
 TEST_F(Wakes, RightsAreThoseThatItNeeds) {
   EXPECT_EQ(world.wiring().rights.rules(), Json::parse(R"([
     {"apiGroups": [""], "resources": ["pods/eviction"], "verbs": ["create"]},

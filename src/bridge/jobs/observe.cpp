@@ -17,6 +17,12 @@ bool needs_no_job(const kube::SchedulingPodRecord& pod) {
 
 }  // namespace
 
+std::string JobsController::share(const kube::Key& key) const {
+  const PodPtr pod = observer_.caches.pods.find(key);
+  const bool ends = pod != nullptr && phase_of(*pod) == PodPhase::kBound && !observer_.table.holds(*pod);
+  return ends ? "" : observer_.settings->cluster;
+}
+
 bool JobsController::in_group(const Pod& pod) const {
   if (observer_.table.has_own_job(pod)) return false;
   return group_of(pod.meta) || observer_.table.placed_group_of(pod) != nullptr;
@@ -33,6 +39,7 @@ std::shared_ptr<const Observed> JobsController::observe_typed(const kube::Key& k
   if (out->snapshot != nullptr) observe_jobs(context, *out);
   if (out->pod) {
     out->managed = observer_.manages(*out->pod);
+    observe_fit(*out);
     observe_leftovers(*out);
     remember(context, *out);
     observe_silence(context, *out);
@@ -88,6 +95,12 @@ void JobsController::issue_unneeded(const run::Observation& context, Observed& o
       named.unneeded = Unneeded::pod_gone(context.observing, *named.own, look->second);
     }
   }
+}
+
+/// A job that holds nodes already is not moved to others.
+void JobsController::observe_fit(Observed& out) {
+  const bool holds = out.job && phase_of(*out.job) != JobPhase::kWaits && phase_of(*out.job) != JobPhase::kEnded;
+  if (phase_of(*out.pod) == PodPhase::kWaiting && (out.managed || out.job) && !holds) observer_.fill_fit(out, out.pod);
 }
 
 void JobsController::observe_leftovers(Observed& out) const {

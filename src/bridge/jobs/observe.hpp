@@ -28,7 +28,8 @@ class JobsController final : public kube::TypedController<Observed> {
  public:
   JobsController(slinky::Wiring& wiring, Settings settings);
   [[nodiscard]] std::string name() const override { return "jobs"; }
-  [[nodiscard]] std::string share(const kube::Key&) const override { return observer_.settings->cluster; }
+  /// A pod whose job holds no node any more is evicted, for which the API server alone is asked.
+  [[nodiscard]] std::string share(const kube::Key& key) const override;
 
   /// Counts what is there now, pods of groups as well. Jobs count only if Slurm answers.
   [[nodiscard]] Counts counts(core::WallTime now) const;
@@ -51,6 +52,7 @@ class JobsController final : public kube::TypedController<Observed> {
   void choose_job(const run::Observation& context, Observed& out) const;
   void issue_unneeded(const run::Observation& context, Observed& out) const;
   void observe_end(const run::Observation& context, Observed& out) const;
+  void observe_fit(Observed& out);
   void observe_leftovers(Observed& out) const;
   void observe_silence(const run::Observation& context, Observed& out) const;
   void remember(const run::Observation& context, Observed& out);

@@ -45,19 +45,20 @@ TEST(JobsObserve, APodDoesNotReplaceTheUserOfItsNamespace) {
 }
 
 TEST(JobsObserve, AWrongDefaultIsTold) {
-  World world;
-  world.namespace_annotations = settings_of_job({{"timelimit", "soon"}});
-  world.waiting_pod();
-  EXPECT_THAT(world.act("report").dump(), HasSubstr("namespace ns: annotation slurmjob.slinky.slurm.net/timelimit"));
-  EXPECT_TRUE(world.act("submit").is_null());
-}
-
-TEST(JobsObserve, ANamespaceAsksForNoGang) {
-  World world;
-  world.namespace_annotations = settings_of_job({{"gang", "true"}});
-  world.waiting_pod();
-  EXPECT_THAT(world.act("report").dump(), HasSubstr("must be absent, because it counts on pods only"));
-  EXPECT_TRUE(world.act("submit").is_null());
+  struct Case {
+    const char *name, *value, *told;
+  };
+  for (const auto& [name, value, told] : {
+           Case{"timelimit", "soon", "namespace ns: annotation slurmjob.slinky.slurm.net/timelimit"},
+           Case{"gang", "true", "must be absent, because it counts on pods only"},
+       }) {
+    SCOPED_TRACE(name);
+    World world;
+    world.namespace_annotations = settings_of_job({{name, value}});
+    world.waiting_pod();
+    EXPECT_THAT(world.act("report").dump(), HasSubstr(told));
+    EXPECT_TRUE(world.act("submit").is_null());
+  }
 }
 
 TEST(JobsObserve, NothingIsSubmittedBeforeTheNamespaceIsKnown) {
@@ -67,6 +68,24 @@ TEST(JobsObserve, NothingIsSubmittedBeforeTheNamespaceIsKnown) {
   EXPECT_THAT(world.steps(), IsEmpty());
   world.namespaces_known = true;
   EXPECT_THAT(world.steps(), Contains(StartsWith("submit Slurm job ns/p")));
+}
+
+// --- Which nodes fit --------------------------------------------------------------------------------------------------------
+
+TEST(JobsObserve, ExcludedNodesFollowTheNodes) {
+  World world;
+  world.waiting_pod({{"spec", {{"nodeSelector", {{"zone", "x"}}}}}});
+  const auto excluded = [&] { return world.act("submit").at("wish").at("excluded_nodes"); };
+  world.node("node-1", {{"metadata", {{"labels", {{"zone", "x"}}}}}});
+  EXPECT_EQ(excluded(), Json::array({"node-2"}));
+  world.node("node-2", {{"metadata", {{"labels", {{"zone", "x"}}}}}});
+  world.node("node-1");
+  EXPECT_EQ(excluded(), Json::array({"node-1"})) << "labels have changed";
+  world.slurm_node("node-3");
+  EXPECT_EQ(excluded(), Json::array({"node-1", "node-3"})) << "Slurm has another node";
+  world.slurm_node("node-1", {"other"});
+  world.namespace_annotations = settings_of_job({{"partition", "batch"}});
+  EXPECT_EQ(excluded(), Json::array({"node-3"})) << "a node is not in the partition";
 }
 
 // --- Which pods are managed -------------------------------------------------------------------------------------------------

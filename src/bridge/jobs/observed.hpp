@@ -22,7 +22,7 @@ struct Observed : Facts, PodState {
   std::optional<NamedJob> current;              ///< What is known of `job`.
   std::optional<Unneeded> replaceable;          ///< Set if `job` may be cancelled to submit another one.
   int attempts = 0;                             ///< The greatest number of a submission for the pod.
-  std::vector<std::string> leftovers;           ///< Pods on the node of `job` whose own jobs hold it no more. "ns/name".
+  Leftovers leftovers;                          ///< On the node of `job`.
   std::optional<core::MonoTime> refused_since;  ///< Since when `job` is refused, as far as this process has seen.
   bool asks_for_node = false;                   ///< Whether the node is still not ready must be looked up live.
 };

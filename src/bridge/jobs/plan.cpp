@@ -98,20 +98,16 @@ class Pass : Steps {
       return report(pod(), false, "OtherGates", "the pod has other scheduling gates, which must be removed first");
     auto wish = wish_of(pod(), *in_.settings);
     if (!wish) return report(pod(), false, "Refused", wish.error().message);
-    Candidates nodes = candidates(*wish);
+    Candidates nodes = candidates(waiting(), *wish);
     const bool refused = in_.current && is_refused(*in_.current->job);
     submit({pod().meta.uid, in_.attempts, *std::move(wish), std::move(nodes), refused ? &*in_.current : nullptr,
             in_.refused_since},
            waiting());
   }
 
-  [[nodiscard]] Candidates candidates(const slurm::JobWish& wish) const {
-    return candidates_for(waiting(), *in_.hosts, *in_.snapshot, in_.installation, wish.partition.value_or(""));
-  }
-
   void wait_for_job() {
     const auto wish = wish_of(pod(), *in_.settings);
-    const auto nodes = wish ? std::optional(candidates(*wish)) : std::nullopt;
+    const auto nodes = wish ? std::optional(candidates(waiting(), *wish)) : std::nullopt;
     if (const std::string why = wait_in_queue(*in_.current, nodes, waiting()); !why.empty()) replace_job(why);
   }
 
@@ -123,7 +119,7 @@ class Pass : Steps {
     if (ends_soon(*in_.job, waiting())) return replace_job("job " + std::to_string(in_.job->id) + " ends soon");
     const Seat seat{in_.pod, nodes.front()};
     if (const std::string why = misplaced(seat); !why.empty()) return replace_job(why);
-    if (!in_.leftovers.empty()) return report_leftover(*in_.current, seat.node, in_.leftovers.front(), waiting());
+    if (waits_for(in_.leftovers, *in_.current, seat.node, waiting())) return;
     place(*in_.current, {seat});
   }
 

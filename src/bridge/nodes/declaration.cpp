@@ -58,7 +58,7 @@ NodesController::NodesController(slinky::Wiring& wiring, Settings settings)
   // The UID of kube-system is that of the Kubernetes cluster.
   wiring.reads(kube::resources::kNamespace);
 
-  caches_.nodes.listen([this](const auto&, const auto&) { hosts_.reset(); });
+  caches_.nodes.listen([this](const HostPtr& before, const HostPtr& after) { follow_host(before, after); });
   wiring.wakes<SchedulingNodeRecord>(
       *this, caches_.nodes,
       [](const SchedulingNodeRecord& node) { return slinky::Keys{key_of_name(slurm_name_of(node.meta))}; },

@@ -7,6 +7,7 @@
 #include "bridge/common/names.hpp"
 #include "bridge/common/observer.hpp"
 #include "bridge/common/states.hpp"
+#include "bridge/nodes/own_drains.hpp"
 #include "slinky/names.hpp"
 #include "slurm/own_job.hpp"
 
@@ -70,7 +71,7 @@ void NodesController::observe_absence(const run::Observation& context, Observed&
     memory.had_host = false;
   } else if (out.host() != nullptr) {
     memory.had_host = true;
-  } else if (slurm::held_by(node->reason, slurm::Owner::kBridge)) {
+  } else if (own_hold(*node, out.installation)) {
     // Slurm has the drain. If somebody removes the drain, the node stays in Slurm without a Kubernetes node.
     memory.had_host = false;
   }
@@ -117,7 +118,14 @@ void NodesController::observe_held(const run::Observation& context, Observed& ou
   for (const std::int64_t job : there) memory.held.try_emplace(job);
   const auto may_run = [&](std::int64_t job) {
     const JobTable::Row* row = table_.row(job);
-    return row != nullptr && row->mark.instance == out.installation && !maybe_placed(caches_, table_, *row).empty();
+    if (row == nullptr || row->mark.instance != out.installation) return false;
+    bool may = false;
+    for (const PodPtr& pod : maybe_placed(caches_, *row)) {
+      const std::optional<bool> runs = was_placed(context.facts, *pod, *row->job);
+      if (!runs) out.unsure.insert(pod->meta.key());
+      may = may || runs.value_or(true);
+    }
+    return may;
   };
   for (auto& [job, gone_since] : memory.held) keep_since(gone_since, !there.contains(job) && !may_run(job), context.mono);
   std::erase_if(memory.held, [&](const auto& entry) {
@@ -160,8 +168,8 @@ bool NodesController::lists_jobs(const slurm::Node& node) {
 }
 
 bool NodesController::is_left(const slurm::Node& node) {
-  const bool drained = slurm::held_by(node.reason, slurm::Owner::kBridge) && hosts().contains(node.name) &&
-                       other_cluster_of(node, installation_).empty();
+  const bool drained =
+      own_hold(node, installation_) && hosts().contains(node.name) && other_cluster_of(node, installation_).empty();
   return is_ours(node, installation_) || drained || lists_jobs(node);
 }
 
@@ -176,6 +184,13 @@ bool NodesController::another_is_made_again(const Observed& out) const {
 const Hosts& NodesController::hosts() {
   if (!hosts_) hosts_ = hosts_of(caches_.nodes.all());
   return *hosts_;
+}
+
+void NodesController::follow_host(const HostPtr& before, const HostPtr& after) {
+  if (!hosts_) return;
+  const bool stays = before && after && slurm_name_of(before->meta) == slurm_name_of(after->meta);
+  if (!stays) return hosts_.reset();
+  std::ranges::replace(hosts_->at(slurm_name_of(after->meta)), before, after);
 }
 
 std::string NodesController::slurm_pod_on(const std::string& kube_node) const {

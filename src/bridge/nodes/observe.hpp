@@ -42,6 +42,8 @@ class NodesController final : public kube::TypedController<Observed> {
   };
 
   [[nodiscard]] const Hosts& hosts();
+  /// Keeps hosts_ true after a change of a Kubernetes node.
+  void follow_host(const HostPtr& before, const HostPtr& after);
   [[nodiscard]] std::string slurm_pod_on(const std::string& kube_node) const;
   void observe_absence(const run::Observation& context, Observed& out, Memory& memory) const;
   void observe_resources(const run::Observation& context, Observed& out, Memory& memory);
@@ -59,7 +61,7 @@ class NodesController final : public kube::TypedController<Observed> {
   slinky::Wiring& wiring_;
   Caches caches_;
   std::shared_ptr<const Settings> settings_;
-  std::optional<Hosts> hosts_;  ///< Unset after a change of a node.
+  std::optional<Hosts> hosts_;  ///< Unset after a node has come, has gone or has another name.
   std::map<kube::Key, Memory> memory_;
   JobTable table_;
   std::string installation_;             ///< Observed::installation, once it is known.

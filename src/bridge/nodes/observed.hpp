@@ -32,9 +32,10 @@ struct Observed {
   /// For a node with a slurmd: the jobs of the bridge of which the node may run pods. These are the jobs that hold the node,
   /// and the jobs of pods that are not gone. Unset for other nodes.
   std::optional<std::set<std::int64_t>> held{};
-  bool in_use = false;        ///< A job of the bridge holds the node, or a pod that it placed is there.
-  bool holds_longer = false;  ///< A job is in `held` only because its pods may still be there.
-  bool lost_host = false;     ///< The Slurm node is not the bridge's, and this process saw its Kubernetes node, which is gone.
+  std::set<run::Key> unsure{};  ///< Pods of these jobs that wait in the cache, which may be behind: see was_placed().
+  bool in_use = false;          ///< A job of the bridge holds the node, or a pod that it placed is there.
+  bool holds_longer = false;    ///< A job is in `held` only because its pods may still be there.
+  bool lost_host = false;  ///< The Slurm node is not the bridge's, and this process saw its Kubernetes node, which is gone.
   /// True: the Slurm node is recreated, because the Kubernetes node has had other resources for long enough, and no other Slurm
   /// node is being recreated. Otherwise look_again says when to check again.
   bool make_again = false;

@@ -4,7 +4,10 @@
 
 #include "bridge/common/held.hpp"
 #include "bridge/common/names.hpp"
+#include "bridge/common/steps.hpp"
+#include "bridge/nodes/own_drains.hpp"
 #include "bridge/nodes/taints.hpp"
+#include "kube/acts.hpp"
 #include "slurm/acts.hpp"
 
 namespace bridge::nodes {
@@ -162,9 +165,10 @@ class Pass {
   }
 
   void keep_from_work() {
-    const std::string why = why_drained();
-    const auto held = slurm::Holds::read(node_->reason).why(Owner::kBridge);
+    std::string why = why_drained();
+    const auto held = own_hold(*node_, in_.installation);
     if (why.empty()) return resume(held.has_value());
+    if (!in_.mark) why = drain_reason(why, in_.installation);
     const bool needed = !node_->state.drains() || (held ? *held != why : slurm::drained_without(*node_, Owner::kBridge));
     if (!needed) return;
     out_.lane("slurm").add(
@@ -204,6 +208,12 @@ class Pass {
   /// Lets the prolog of the node hold native jobs back (bridge/common/held.hpp).
   void hold_native_jobs() {
     if (!in_.held) return;
+    for (const run::Key& pod : in_.unsure) {
+      auto get = std::make_shared<kube::Get>();
+      get->resource = kube::resources::kPod;
+      get->key = pod;
+      out_.need({unsure_fact(pod), std::move(get)});
+    }
     // Pods of a Kubernetes node that is gone do not wake this node.
     if (host_ == nullptr && in_.in_use) out_.wake_after(kListedAgain, "pods of its jobs may be gone");
     if (in_.holds_longer) out_.wake_after(in_.settings->still_held, "pods of a job that has ended may still come to light");
@@ -224,9 +234,15 @@ class Pass {
     return node_->state.has("DRAIN") || node_->state.has("FAIL") || node_->state.base == "DOWN";
   }
 
+  /// Returns the reason of somebody else who keeps the node from work, or "".
+  [[nodiscard]] std::string said_by_others() const {
+    if (!out_of_service()) return {};
+    if (held_elsewhere(*node_, in_.installation)) return node_->reason;
+    return slurm::said_by_others(node_->reason, Owner::kBridge);
+  }
+
   [[nodiscard]] Effects wanted_taints() const {
-    const std::string said = out_of_service() ? slurm::said_by_others(node_->reason, Owner::kBridge) : "";
-    Effects out{{kNoSchedule, taint_value(said)}};
+    Effects out{{kNoSchedule, taint_value(said_by_others())}};
     // The value of the taint NoExecute never changes, because a pod may tolerate only one value.
     if (host_->meta.annotation(kAnnotationEffect) == kNoExecute && evicts()) out.emplace(kNoExecute, "");
     return out;

@@ -12,6 +12,7 @@ namespace {
 using namespace std::chrono_literals;
 using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::Field;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::Json;
@@ -20,6 +21,7 @@ using ::testing::Not;
 using ::testing::StartsWith;
 
 const std::string kCordoned = "slurm-bridge: Kubernetes node (a) was cordoned";
+const std::string kCordonedHere = kCordoned + ", cluster " + kInstallation;
 const Json kCordon{{"spec", {{"unschedulable", true}}}};
 const Json kNotReady{{"status", {{"conditions", Json::array({{{"type", "Ready"}, {"status", "Unknown"}}})}}}};
 
@@ -370,17 +372,20 @@ TEST_F(NodesPlanTest, ANodeThatTakesNoPodsIsDrained) {
   world.slurm_node("a");
   const Json act = world.act("drain");
   EXPECT_EQ(act["owner"], "slurm-bridge");
-  EXPECT_EQ("slurm-bridge: " + act["reason"].get<std::string>(), kCordoned);
+  EXPECT_EQ("slurm-bridge: " + act["reason"].get<std::string>(), kCordonedHere);
   world.host("a", kNotReady);
-  EXPECT_EQ(world.act("drain")["reason"], "Kubernetes node (a) is not ready");
+  EXPECT_EQ(world.act("drain")["reason"], "Kubernetes node (a) is not ready, cluster cluster-a");
   world.host("a", {{"metadata", {{"deletionTimestamp", "2026-01-01T10:00:00Z"}}}});
-  EXPECT_EQ(world.act("drain")["reason"], "Kubernetes node (a) is being deleted");
+  EXPECT_EQ(world.act("drain")["reason"], "Kubernetes node (a) is being deleted, cluster cluster-a");
 }
 
 TEST_F(NodesPlanTest, OurDrainEndsWithItsCause) {
   world.host("a");
-  world.slurm_node("a", "IDLE+DRAIN", kCordoned);
-  EXPECT_THAT(world.steps(), Contains("resume Slurm node a"));
+  for (const std::string& reason : {kCordonedHere, kCordoned}) {
+    world.slurm_node("a", "IDLE+DRAIN", reason);
+    EXPECT_THAT(world.steps(), Contains("resume Slurm node a")) << reason;
+  }
+  world.slurm_node("a", "IDLE+DRAIN", kCordonedHere);
   world.host("a", kCordon);
   EXPECT_THAT(world.steps(), Not(Contains("resume Slurm node a")));
   EXPECT_THAT(world.steps(), Not(Contains("drain Slurm node a")));
@@ -400,11 +405,29 @@ TEST_F(NodesPlanTest, TheDrainOfSomebodyElseStays) {
   EXPECT_THAT(world.steps(), ElementsAre("taint Node a", "report Node a")) << "it drains already";
 }
 
+/// A node with a slurmd has no mark, and may have the name of a Kubernetes node in each of two clusters.
+TEST_F(NodesPlanTest, TheDrainOfAnotherKubernetesClusterStays) {
+  const std::string theirs = kCordoned + ", cluster cluster-b";
+  world.host("a");
+  world.slurm_node("a", "IDLE+DRAIN", theirs);
+  EXPECT_THAT(world.steps(), ElementsAre("taint Node a", "report Node a"));
+  EXPECT_THAT(world.condition(), HasSubstr(theirs));
+  world.host("a", kCordon);
+  EXPECT_THAT(world.steps(), ElementsAre("taint Node a", "report Node a")) << "it drains already";
+  world.slurm_node("a", "IDLE", theirs);
+  EXPECT_THAT(world.steps(), Contains("drain Slurm node a")) << "the reason is left over";
+  testing::World retiring(true);
+  retiring.host("a");
+  retiring.slurm_node("a", "IDLE+DRAIN", theirs);
+  EXPECT_THAT(retiring.steps(), IsEmpty());
+  EXPECT_THAT(retiring.controller().left(), IsEmpty());
+}
+
 TEST_F(NodesPlanTest, BothProgramsHoldAHybridNode) {
   world.host("a", kCordon);
   world.slurm_node("a", "IDLE+DRAIN", "slurm-operator: Node (a) was cordoned");
   EXPECT_THAT(world.steps(), Contains("drain Slurm node a"));
-  world.slurm_node("a", "IDLE+DRAIN", "slurm-operator: Node (a) was cordoned; " + kCordoned);
+  world.slurm_node("a", "IDLE+DRAIN", "slurm-operator: Node (a) was cordoned; " + kCordonedHere);
   EXPECT_THAT(world.steps(), Not(Contains("drain Slurm node a")));
 }
 
@@ -425,8 +448,8 @@ TEST_F(NodesPlanTest, AKubernetesNodeThatGoesIsToldToSlurmOnce) {
   world.slurm_node("a");
   (void)world.plan();
   world.delete_host("a");
-  EXPECT_EQ(world.act("drain")["reason"], "Kubernetes node is gone");
-  world.slurm_node("a", "IDLE+DRAIN", "slurm-bridge: Kubernetes node is gone");
+  EXPECT_EQ(world.act("drain")["reason"], "Kubernetes node is gone, cluster cluster-a");
+  world.slurm_node("a", "IDLE+DRAIN", "slurm-bridge: Kubernetes node is gone, cluster cluster-a");
   EXPECT_THAT(world.steps(), IsEmpty());
   world.slurm_node("a");
   EXPECT_THAT(world.steps(), IsEmpty()) << "somebody freed it";
@@ -589,7 +612,12 @@ TEST_F(NodesPlanTest, AJobWhosePodMayHaveBeenPlacedStaysInTheList) {
     EXPECT_THAT(world.steps(), Not(Contains("hold Slurm node a"))) << "the cache may be behind";
     EXPECT_EQ(world.plan().wake(), 5s);
   }
-  world.waiting_pod("p", {{"status", {{"phase", "Failed"}}}});
+  EXPECT_THAT(world.plan().needs(), ElementsAre(Field(&plan::Need::id, "unsure ns/p")));
+  world.facts.insert_or_assign("unsure ns/p", plan::Fact{core::fail(core::ErrorCode::kUnavailable, "away"), world.mono});
+  EXPECT_THAT(world.steps(), Not(Contains("hold Slurm node a"))) << "not known";
+  world.mono = world.mono + 1min;
+  EXPECT_THAT(world.steps(), Not(Contains("hold Slurm node a"))) << "not known";
+  world.facts.insert_or_assign("unsure ns/p", plan::Fact{Json{{"spec", Json::object()}}, world.mono});
   EXPECT_THAT(world.steps(), Not(Contains("hold Slurm node a")));
   world.mono = world.mono + 5s;
   EXPECT_EQ(world.act("hold")["extra"], R"({"slurm-bridge":""})");

@@ -42,8 +42,8 @@ void find_fixed(const Json& schema, const Pointer& here, std::set<Pointer>& out)
     std::ranges::replace(path, '.', '/');
     out.insert(here / Pointer(path));
   }
-  for (const auto& [name, property] : schema.value("properties", Json::object()).items())
-    find_fixed(property, here / name, out);
+  const Json properties = schema.value("properties", Json::object());
+  for (const auto& [name, property] : properties.items()) find_fixed(property, here / name, out);
 }
 
 /// True if FieldsNotActedOn lists the field or one that contains it. With `parts`, also true if it lists a part of the field.

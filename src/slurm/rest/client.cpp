@@ -107,6 +107,15 @@ void Client::jobs(std::optional<std::int64_t> since, Done<Table<Job>> done) {
   connection_->get_table<Job>("jobs/", since, decoder, std::move(done));
 }
 
+void Client::job_states(Done<std::vector<std::shared_ptr<const JobState>>> done) {
+  connection_->get_list<JobState>("jobs/state/", decode_job_states,
+                                  [done = std::move(done)](core::Result<Decoded<JobState>> decoded, int status) {
+                                    if (const auto good = Connection::sound(decoded, status); !good)
+                                      return done(std::unexpected(good.error().with("jobs/state")));
+                                    done(std::move(decoded->rows));
+                                  });
+}
+
 void Client::partitions(std::optional<std::int64_t> since, Done<Table<Partition>> done) {
   connection_->get_table<Partition>("partitions/", since, decode_partitions, std::move(done));
 }

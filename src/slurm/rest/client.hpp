@@ -35,6 +35,12 @@ struct Table {
   std::vector<std::shared_ptr<const T>> rows;
 };
 
+/// The state of a job, without anything else.
+struct JobState {
+  std::int64_t id = 0;  ///< 0 for a task of an array.
+  std::string state;    ///< Job::state.
+};
+
 /// The counters of slurmctld itself.
 struct Diag {
   std::int64_t server_threads = 0;
@@ -95,6 +101,8 @@ class Client {
   void nodes(std::optional<std::int64_t> since, Done<Table<Node>> done);
   void jobs(std::optional<std::int64_t> since, Done<Table<Job>> done);
   void partitions(std::optional<std::int64_t> since, Done<Table<Partition>> done);
+  /// Reads the states of all jobs. Requires Capabilities::job_states.
+  void job_states(Done<std::vector<std::shared_ptr<const JobState>>> done);
   /// Reads a node. Flags, DOWN, reason, comment and features are live. Allocated CPUs are not, because slurmctld counts them
   /// only when somebody reads the whole table: until then a node whose jobs have ended still reads MIXED, and a node with a new
   /// job reads ALLOCATED. Errors: kNotFound; kConflict if the slurmd of a host of this name has registered under another name.

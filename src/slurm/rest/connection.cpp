@@ -199,6 +199,7 @@ void Connection::choose(const Paths& paths) {
   found.reservations = paths.has(base + "/reservation", "post");
   found.requeue = paths.has(base + "/jobs/requeue", "post");
   found.jobs_difference = known->differences;
+  found.job_states = paths.has(base + "/jobs/state", "get");
   found.slurmdb = serves(*known, Scope::kAccounting);
   spelling_ = &*known;
   const bool first = !capabilities_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <utility>
 
 #include "core/hostlist.hpp"
@@ -124,6 +125,35 @@ void read_detail(std::string_view key, od::value value, JobDetails& details) {
   }
 }
 
+/// Reads the base state of a job, and its flags. `value`: a list of words.
+void read_states(od::value& value, std::string& state, std::set<std::string, std::less<>>& flags) {
+  for_words(value, [&](std::string_view word) {
+    if (state.empty() && among(kJobBases, word)) {
+      state = word;
+    } else {
+      flags.emplace(word);
+    }
+  });
+}
+
+/// In this reply the number of a job is a text: "12", or "12_3" for a task of an array.
+JobState job_state_of(od::object object) {
+  JobState out;
+  std::set<std::string, std::less<>> flags;
+  for (auto field : object) {
+    const std::string_view key = field.unescaped_key();
+    od::value value = field.value();
+    if (key == "job_id") {
+      const std::string_view text = text_of(value);
+      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out.id);
+      if (error != std::errc() || end != text.data() + text.size()) out.id = 0;
+    } else if (key == "state") {
+      read_states(value, out.state, flags);
+    }
+  }
+  return out;
+}
+
 /// A job with an unreadable state counts as holding its nodes. A job with unreadable nodes counts as holding all nodes. Sets
 /// `cluster` to the ClusterName in the row, if any. `details`: where to store the details, or null.
 Job job_of(od::object object, std::string& cluster, JobDetails* details) {
@@ -139,13 +169,7 @@ Job job_of(od::object object, std::string& cluster, JobDetails* details) {
     } else if (key == "cluster") {
       if (const std::string_view name = text_of(value); name != cluster) cluster = name;
     } else if (key == "job_state") {
-      for_words(value, [&](std::string_view word) {
-        if (job.state.empty() && among(kJobBases, word)) {
-          job.state = word;
-        } else {
-          job.flags.emplace(word);
-        }
-      });
+      read_states(value, job.state, job.flags);
     } else if (key == "state_reason") {
       const std::string_view reason = text_of(value);
       job.prolog = reason == "Prolog";
@@ -323,6 +347,10 @@ core::Result<Decoded<Job>> decode_jobs(std::string body, bool details) {
   });
   if (out) out->envelope.slurmctld_cluster = std::move(cluster);
   return out;
+}
+
+core::Result<Decoded<JobState>> decode_job_states(std::string body) {
+  return decode_list<JobState>(std::move(body), "jobs", [](od::object object) { return job_state_of(object); });
 }
 
 core::Result<Decoded<Partition>> decode_partitions(std::string body) {

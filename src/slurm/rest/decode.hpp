@@ -43,6 +43,7 @@ struct Decoded {
 // These functions take `body` by value, because the JSON parser needs free space after the text. Their only error is kInternal.
 core::Result<Decoded<Node>> decode_nodes(std::string body);
 core::Result<Decoded<Job>> decode_jobs(std::string body, bool details = false);
+core::Result<Decoded<JobState>> decode_job_states(std::string body);
 core::Result<Decoded<Partition>> decode_partitions(std::string body);
 core::Result<Decoded<Reservation>> decode_reservations(std::string body);
 core::Result<Decoded<Ping>> decode_pings(std::string body, const Spelling& spelling);

@@ -1,7 +1,9 @@
 #include "slurm/snapshot/poller.hpp"
 
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 namespace slurm {
@@ -48,7 +50,8 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
         rounds(std::move(in_rounds)),
         listener(std::move(in_listener)),
         options(in_options),
-        timer(in_loop) {}
+        timer(in_loop),
+        glance_timer(in_loop) {}
 
   [[nodiscard]] core::MonoTime now() const { return loop.clock().mono(); }
   [[nodiscard]] bool often() const { return now() < often_until; }
@@ -71,6 +74,7 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
   void begin_round() {
     running = true;
     soon = false;
+    glance_timer.cancel();
     last_started = now();
     if (snapshot->complete()) return fetch();
     client.ping([weak = weak_from_this()](core::Result<std::vector<Ping>> pings) {
@@ -259,6 +263,46 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
     listener(before, snapshot);
   }
 
+  // --- Glances between expensive rounds -------------------------------------------------------------------------------
+
+  /// Reports whether the job of a pod has another state than in the snapshot. Slurm starts and ends external jobs by itself,
+  /// and a pod waits for either. All other jobs can wait for the next round.
+  [[nodiscard]] bool pods_job_changed(const std::vector<std::shared_ptr<const JobState>>& rows) const {
+    std::map<std::int64_t, std::string_view> states;
+    for (const auto& row : rows) states.emplace(row->id, row->state);
+    return std::ranges::any_of(snapshot->jobs, [&](const auto& entry) {
+      if (!is_of_a_pod(*entry.second)) return false;
+      const auto found = states.find(entry.first);
+      return found == states.end() || found->second != entry.second->state;
+    });
+  }
+  static bool is_of_a_pod(const Job& job) { return job.details.get() != nullptr && job.details->external && job.in_queue(); }
+
+  void glance() {
+    glanced = now();
+    glance_cost = core::Duration{0};
+    const bool any = std::ranges::any_of(snapshot->jobs, [](const auto& entry) { return is_of_a_pod(*entry.second); });
+    if (!any) return schedule_glance();
+    client.job_states([weak = weak_from_this(),
+                       round = snapshot->round](const core::Result<std::vector<std::shared_ptr<const JobState>>>& rows) {
+      const auto self = weak.lock();
+      if (!self || !self->started || self->running || self->snapshot->round != round) return;
+      self->glance_cost = self->now() - self->glanced;
+      // An error is left to the next round.
+      if (rows && self->pods_job_changed(*rows)) self->soon = true;
+      self->schedule();
+    });
+  }
+
+  /// Plans a glance if it would come before the next round.
+  void schedule_glance() {
+    glance_timer.cancel();
+    if (soon || !client.job_details() || !snapshot->complete() || !snapshot->capabilities.job_states) return;
+    const core::MonoTime affordable = glanced + std::min(glance_cost * options.cost_factor, kLongestPause);
+    const core::MonoTime at = std::max(affordable, std::max(glanced, last_ended) + options.period);
+    if (at < due()) glance_timer.set(std::max(core::Duration{0}, at - now()), [this] { glance(); });
+  }
+
   void end_round(const SnapshotPtr& before, std::shared_ptr<Snapshot> made) {
     if (!started) return;
     snapshot = std::move(made);
@@ -285,6 +329,7 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
     if (running || !started) return;
     const core::Duration wait = std::max(core::Duration{0}, due() - now());
     timer.set(wait, [this] { begin_round(); });
+    schedule_glance();
   }
 
   core::Loop& loop;
@@ -295,6 +340,7 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
   Listener listener;
   PollerOptions options;
   core::Timer timer;
+  core::Timer glance_timer;
 
   SnapshotPtr snapshot = std::make_shared<const Snapshot>();
   std::optional<std::int64_t> partitions_update, nodes_update, jobs_update;
@@ -311,8 +357,10 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
   core::MonoTime last_started, last_ended, last_whole, often_until;
   core::MonoTime settled{core::Duration{-1}};  ///< When the outcome of the last write is final: see wrote().
   core::Duration cost{0};
-  core::Duration backoff{0};  ///< The pause after failures in a row; 0 after a success.
-  core::Duration pause{0};    ///< The pause after the last failure, with jitter.
+  core::MonoTime glanced;         ///< When the last glance began.
+  core::Duration glance_cost{0};  ///< How long it took.
+  core::Duration backoff{0};      ///< The pause after failures in a row; 0 after a success.
+  core::Duration pause{0};        ///< The pause after the last failure, with jitter.
 };
 
 Poller::Poller(core::Loop& loop, core::Random& random, core::Logger& log, Client& client, Rounds rounds, Listener listener,
@@ -326,6 +374,7 @@ Poller::~Poller() {
 void Poller::stop() {
   impl_->started = false;
   impl_->timer.cancel();
+  impl_->glance_timer.cancel();
 }
 
 void Poller::start(SnapshotPtr last_known) {

@@ -482,6 +482,55 @@ TEST_F(RegistryTest, PollsAsOftenAsTheCostAllows) {
   EXPECT_GE(rounds() - before, 20);
 }
 
+TEST_F(RegistryTest, TheStatesOfPodsJobsAreReadBetweenExpensiveRounds) {
+  const auto job = [](const std::string& state, const std::string& flags) {
+    return testing::jobs(R"({"job_id":7,"job_state":[")" + state + R"("],"nodes":"n1","flags":[)" + flags + "]}", 101);
+  };
+  const auto states = [](const std::string& state) {
+    return testing::ok(R"({"jobs":[{"job_id":"7","state":[")" + state +
+                       R"("]},{"job_id":"8_1","state":["PENDING"]}],"errors":[]})");
+  };
+  const auto serve = [&](const std::string& state, const std::string& flags) {
+    http.on("GET", kBase + "/jobs/", job(state, flags));
+    http.on("GET", kBase + "/jobs/?update_time=", job(state, flags));
+  };
+  const auto glances = [&] { return http.asked("GET", kBase + "/jobs/state/"); };
+  Clusters follower{
+      loop, random, log, [this](const Endpoint&) { return std::make_unique<Link>(http); }, {}, {.job_details = true}};
+  http.latency = 100ms;  // A round takes two answers, so that the next one is due after 4 s.
+  serve("RUNNING", R"("EXTERNAL_JOB")");
+  http.on("GET", kBase + "/jobs/state/", states("RUNNING"));
+  follower.set("default/c", {"restapi", 6820}, "key");
+  loop.advance(1s);
+  ASSERT_TRUE(follower.snapshot("default/c")->complete());
+  http.log.clear();
+  loop.advance(40s);
+  EXPECT_LE(rounds(), 11);
+  EXPECT_GE(glances(), 10) << "between the rounds";
+  EXPECT_LE(glances(), 20) << "20 times their cost";
+
+  serve("CANCELLED", R"("EXTERNAL_JOB")");
+  http.on("GET", kBase + "/jobs/state/", states("CANCELLED"));
+  loop.advance(2500ms);
+  EXPECT_EQ(follower.snapshot("default/c")->jobs.find(7)->second->state, "CANCELLED") << "a glance leads to a round at once";
+
+  http.log.clear();
+  loop.advance(20s);
+  EXPECT_EQ(glances(), 0) << "no pod has a job";
+}
+
+TEST_F(RegistryTest, TheStatesOfOtherJobsWaitForTheNextRound) {
+  Clusters follower{
+      loop, random, log, [this](const Endpoint&) { return std::make_unique<Link>(http); }, {}, {.job_details = true}};
+  http.latency = 100ms;
+  for (const char* path : {"/jobs/", "/jobs/?update_time="})
+    http.on("GET", kBase + path, testing::jobs(R"({"job_id":7,"job_state":["RUNNING"],"nodes":"n1"})", 101));
+  follower.set("default/c", {"restapi", 6820}, "key");
+  loop.advance(20s);
+  EXPECT_TRUE(follower.snapshot("default/c")->complete());
+  EXPECT_EQ(http.asked("GET", kBase + "/jobs/state/"), 0);
+}
+
 TEST_F(RegistryTest, AServerThatIsLastinglySlowGivesEvidenceAllTheSame) {
   http.on("GET", kBase + "/nodes/", testing::nodes(testing::node("n1", R"("IDLE","DRAIN")", "slurm-operator: x")));
   http.latency = 4s;  // A round takes two answers.

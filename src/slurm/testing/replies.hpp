@@ -61,7 +61,8 @@ inline net::HttpResponse ping(bool up) {
 inline net::HttpResponse openapi(const std::string& parser = "v0.0.45", const std::string& release = "26.05.5") {
   const std::string base = R"("/slurm/)" + parser;
   return ok(R"({"info":{"version":"Slurm-)" + release + R"("},"paths":{"/slurmdb/)" + parser + R"(/qos/":{"get":{}},)" + base +
-            R"(/nodes/":{"get":{},"post":{}},)" + base + R"(/jobs/requeue":{"post":{}},)" + base + R"(/conf":{"get":{}}}})");
+            R"(/nodes/":{"get":{},"post":{}},)" + base + R"(/jobs/requeue":{"post":{}},)" + base +
+            R"(/jobs/state/":{"get":{}},)" + base + R"(/conf":{"get":{}}}})");
 }
 
 /// Makes `http` answer with one idle node n1, no jobs, and the partition all.

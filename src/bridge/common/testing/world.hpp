@@ -115,6 +115,11 @@ class World {
     of.details = slurm::JobDetailsPtr(std::move(details));
   }
 
+  /// A fact that was read. Not with braces: g++ takes a Json in them for the entry of a list.
+  void fact(const std::string& name, Json value) {
+    facts.insert_or_assign(name, plan::Fact{core::Result<Json>(std::move(value)), mono});
+  }
+
   kube::Key key{"ns", "p"};  ///< What plan() plans.
   /// Observes and plans.
   plan::Plan plan() {

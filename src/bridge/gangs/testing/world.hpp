@@ -23,7 +23,7 @@ struct World : bridge::testing::World<GangsController> {
 
   /// What the API server says of the PodGroup.
   void group(int size, const std::string& uid = "g") {
-    facts.insert_or_assign("group", plan::Fact{Json{{"metadata", {{"uid", uid}}}, {"spec", {{"minMember", size}}}}, mono});
+    fact("group", {{"metadata", {{"uid", uid}}}, {"spec", {{"minMember", size}}}});
   }
   /// Adds pod ns/`name`, with the UID "u-" and the name unless another is given.
   void waits(const std::string& name, Json more = Json::object()) { waiting_pod(member(name, std::move(more))); }
@@ -62,7 +62,7 @@ struct World : bridge::testing::World<GangsController> {
     for (const auto& [uid, phase] : pods)
       items.push_back(
           {{"metadata", {{"uid", uid}}}, {"spec", {{"tolerations", Json::array({record})}}}, {"status", {{"phase", phase}}}});
-    facts.insert_or_assign("pods of job " + std::to_string(id), plan::Fact{Json{{"items", items}}, mono});
+    fact("pods of job " + std::to_string(id), Json::object({{"items", items}}));
   }
 
   /// The nodes that pods are placed on, by the names of the pods.
@@ -70,7 +70,8 @@ struct World : bridge::testing::World<GangsController> {
     std::map<std::string, std::string> out;
     for (const plan::Step& step : steps_of(plan())) {
       if (step.id.verb != "place") continue;
-      for (const Json& op : step.act->describe().at("patch")) {
+      const Json act = step.act->describe();
+      for (const Json& op : act.at("patch")) {
         const Json value = op.value("value", Json());
         const std::string annotation(kAnnotationNode);
         if (value.is_object() && value.contains(annotation)) out[step.id.name.substr(3)] = value.at(annotation);
@@ -83,7 +84,8 @@ struct World : bridge::testing::World<GangsController> {
     std::map<std::string, std::string> out;
     for (const plan::Step& step : steps_of(plan())) {
       if (step.id.verb != "report") continue;
-      for (const Json& one : step.act->describe().at("patch").at("status").at("conditions")) {
+      const Json act = step.act->describe();
+      for (const Json& one : act.at("patch").at("status").at("conditions")) {
         if (one.at("type") == kConditionQueued)
           out[step.id.name.substr(3)] = one.at("reason").get<std::string>() + ": " + one.at("message").get<std::string>();
       }

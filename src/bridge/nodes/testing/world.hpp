@@ -37,6 +37,7 @@ class World {
   std::map<std::string, slurm::Node> nodes;
   std::map<std::int64_t, slurm::Job> jobs;
   plan::Outcomes outcomes;
+  plan::Facts facts;
 
   /// Creates or replaces a Kubernetes node that is ready. `more` is merged over it.
   void host(const std::string& name, const Json& more = Json::object()) {
@@ -136,6 +137,7 @@ class World {
     context.now = now;
     context.mono = mono;
     context.outcomes = outcomes;
+    context.facts = facts;
     snapshot_ = snapshot();
     Reading reading;
     const auto observed = controller_.observe({"", name}, reading, context);
