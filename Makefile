@@ -1,7 +1,7 @@
 # `make` lists what can be made.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help up down status build demo demo-accounting demo-bridge demo-governance demo-site test test-cluster test-long sim soak bench format
+.PHONY: help up down status build demo demo-accounting demo-bridge demo-enlist demo-governance demo-site test test-cluster test-long sim soak bench format
 
 help: ## This list
 	@awk -F':.*## ' '/^[a-z][a-zA-Z0-9_-]*:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,6 +30,9 @@ demo-accounting: ## The same with slurmdbd and a MariaDB: an account, jobs, and 
 
 demo-bridge: ## slurm-bridge: pods of a Deployment and a job of sbatch wait in one queue, and squeue and kubectl tell the same
 	@dev/demo-bridge.sh
+
+demo-enlist: ## slurm-enlist: hosts outside of Kubernetes (network namespaces) join a pool by one command each, and run a job
+	@dev/demo-enlist.sh
 
 demo-governance: ## Accounts, a user and QOS as manifests: drift that is mended, a denial, a limit that follows the nodes, why a job waits
 	@dev/demo-governance.sh
