@@ -142,7 +142,7 @@ class Join {
                                                   {"systemctl", "restart", "--no-block", service}}) {
       const auto output = parts_.host.run(words, 60s, "");
       if (!output)
-        return core::fail(output.error().code, output.error().message + " (a host without systemd: --again --no-service)");
+        return core::fail(output.error().code, output.error().message + " (the host has joined; without systemd, run slurm-enlist agent)");
       if (output->status != 0)
         return core::fail(ErrorCode::kUnavailable, "systemctl " + words[1] + ": " + telling_lines(output->err));
     }

@@ -163,11 +163,11 @@ int run_program(const Outside& outside, const std::vector<std::string>& words) {
   Flags flags;
   const Commands commands(outside, flags);
   std::function<int()> chosen;
-  CLI::App root("Lets hosts join a Slurm cluster as nodes of a pool, and leave it.", "slurm-enlist");
+  CLI::App root("Lets hosts join a Slurm cluster as nodes of a pool.", "slurm-enlist");
   root.set_version_flag("--version", outside.version);
   root.require_subcommand(1);
   // Lines with help only: these are run above.
-  CLI::App* coordinator = root.add_subcommand("coordinator", "Beside slurmctld: run, or init (see coordinator init --help)");
+  CLI::App* coordinator = root.add_subcommand("coordinator", "Beside slurmctld: prepare slurm.conf (init), and run the coordinator (run)");
   coordinator->require_subcommand(1);
   coordinator->add_subcommand("init", "Check slurm.conf, and set what joining needs");
   coordinator->add_subcommand("run", "Run the coordinator");
@@ -206,9 +206,7 @@ int run_program(const Outside& outside, const std::vector<std::string>& words) {
     std::vector<std::string> reversed(words.rbegin(), words.rend());
     root.parse(std::move(reversed));
   } catch (const CLI::CallForHelp&) {
-    const CLI::App* at = &root;
-    while (!at->get_subcommands().empty()) at = at->get_subcommands().front();
-    outside.write_out(at->help());
+    outside.write_out(root.help());  // Of the subcommand, with its whole name.
     return 0;
   } catch (const CLI::CallForVersion&) {
     outside.write_out(outside.version + "\n");

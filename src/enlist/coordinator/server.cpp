@@ -299,8 +299,8 @@ void Server::make_token(const net::HttpRequest& request, Reply reply) {
   const core::Result<core::Json> body = core::parse_json(request.body);
   if (!body || !body->is_object()) return reply(refusal(422, "the body is not a JSON object"));
   const std::int64_t valid = core::get_int(*body, {"valid_for_s"}, 3600), uses = core::get_int(*body, {"uses"}, 1);
-  if (valid < 1 || valid > kLongestToken) return reply(refusal(422, "valid_for_s: must be 1 s to 30 days"));
-  if (uses < 1 || uses > kMostUses) return reply(refusal(422, "uses: must be 1 to 10000"));
+  if (valid < 1 || valid > kLongestToken) return reply(refusal(422, "a token is valid for 1 s to 30 days"));
+  if (uses < 1 || uses > kMostUses) return reply(refusal(422, "a token has 1 to 10000 uses"));
   const std::string secret = core::hex(random_.bytes(16));
   const core::WallTime now = loop_.clock().wall();
   const Token token{core::get_string(*body, {"pool"}), now + std::chrono::seconds(valid), static_cast<int>(uses)};
