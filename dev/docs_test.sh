@@ -120,6 +120,7 @@ check "the first header of each folder says what the folder is for: // Folder NA
 check "each folder of src and sim is in docs/architecture.md" "$unnamed"
 
 # A block of code under the line "`FILE`:" is in that file.
+quoting=(docs/how-to/add-a-program.md docs/enlistment/get-started.md)
 quotes=0
 unlike=''
 while IFS= read -r -d '' file && IFS= read -r -d '' block; do
@@ -130,9 +131,9 @@ done < <(awk '
   code { sub("^" indent, ""); block = block (block == "" ? "" : "\n") $0; next }
   file != "" && /^ *```/ { match($0, /^ */); indent = substr($0, 1, RLENGTH); code = 1; block = ""; next }
   /^ *`[^`]+`:$/ { split($0, part, "`"); file = part[2]; next }
-  NF { file = "" }' docs/how-to/add-a-program.md)
-check "each block of code in docs/how-to/add-a-program.md is in the file that it names" "$unlike"
-check "some are looked at" "$( ((quotes >= 8)) || echo "$quotes")"
+  NF { file = "" }' "${quoting[@]}")
+check "each block of code in ${quoting[*]} is in the file that it names" "$unlike"
+check "some are looked at" "$( ((quotes >= 9)) || echo "$quotes")"
 
 old=$(for dot in docs/diagrams/*.dot; do
   grep -qF "sha256 of ${dot##*/}: $(sha256sum <"$dot" | cut -d' ' -f1) " "${dot%.dot}.svg" || echo "${dot##*/}"
