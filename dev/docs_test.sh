@@ -76,6 +76,19 @@ missing=$(while read -r name; do
 done <<<"$names")
 check "each name of slurm-bridge is in docs/bridge/annotations.md" "$missing"
 
+# slurm-enlist.
+# shellcheck disable=SC2016
+page=$(grep -oE '`--[a-z-]+' docs/enlistment/reference.md | tr -d '`')
+flags=$(grep -ohE '(flag|add_option|add_flag)\("(-[a-z],)?--[a-z-]+' src/enlist/*/program.cpp src/enlist/coordinator/process.cpp src/cmd/slurm-enlist.cpp src/run/shell/shell.cpp |
+  grep -oE -e '--[a-z-]+')
+check "each flag of slurm-enlist is in docs/enlistment/reference.md" "$(less "$flags" "$page"$'\n'--output)"
+check "it has no flag that the sources do not have" "$(less "$page" "$flags"$'\n--conf\n--conf-server\n--help')"
+# shellcheck disable=SC2016
+told=$(awk '/^## / { phases = /Phases/ } phases && /^\| `/ { print $2 }' docs/enlistment/concept.md | tr -d '`')
+phases=$(sed -n '/^constexpr auto kPhases/,/});/p' src/enlist/rules/model.cpp | grep -oE '"[A-Za-z]+"' | tr -d '"')
+check "each phase of a node is in docs/enlistment/concept.md" "$(less "$phases" "$told")"
+check "it has no phase that the sources do not have" "$(less "$told" "$phases")"
+
 # Code is not looked into: what looks like a link there is none.
 prose() { awk '/^ *```/ { code = !code; next } !code' "$1"; } # FILE
 links() { # FILE
