@@ -142,7 +142,8 @@ class Join {
                                                   {"systemctl", "restart", "--no-block", service}}) {
       const auto output = parts_.host.run(words, 60s, "");
       if (!output)
-        return core::fail(output.error().code, output.error().message + " (the host has joined; without systemd, run slurm-enlist agent)");
+        return core::fail(output.error().code,
+                          output.error().message + " (the host has joined; without systemd, run slurm-enlist agent)");
       if (output->status != 0)
         return core::fail(ErrorCode::kUnavailable, "systemctl " + words[1] + ": " + telling_lines(output->err));
     }

@@ -167,7 +167,8 @@ int run_program(const Outside& outside, const std::vector<std::string>& words) {
   root.set_version_flag("--version", outside.version);
   root.require_subcommand(1);
   // Lines with help only: these are run above.
-  CLI::App* coordinator = root.add_subcommand("coordinator", "Beside slurmctld: prepare slurm.conf (init), and run the coordinator (run)");
+  CLI::App* coordinator =
+      root.add_subcommand("coordinator", "Beside slurmctld: prepare slurm.conf (init), and run the coordinator (run)");
   coordinator->require_subcommand(1);
   coordinator->add_subcommand("init", "Check slurm.conf, and set what joining needs");
   coordinator->add_subcommand("run", "Run the coordinator");
