@@ -57,11 +57,20 @@ std::vector<PodPtr> maybe_placed(const Caches& caches, const JobTable::Row& row)
   return out;
 }
 
-std::optional<bool> was_placed(const plan::Facts& facts, const Pod& pod, const slurm::Job& job) {
+std::string NeverPlaced::key(const Pod& pod, const slurm::Job& job) {
+  return placed_for_value(id_of(job)) + " " + pod.meta.uid;
+}
+
+std::optional<bool> was_placed(const plan::Facts& facts, const Pod& pod, const slurm::Job& job, core::WallTime now,
+                               NeverPlaced& known) {
+  if (known.contains(pod, job)) return false;
+  if (!job.end || now - *job.end < kPlacingTakes) return true;
   const auto look = facts.find(unsure_fact(pod.meta.key()));
   if (look == facts.end()) return {};
   const core::Result<core::Json>& live = look->second.value;
-  return live ? runs_for(*live, id_of(job)) : live.error().code != core::ErrorCode::kNotFound;
+  const bool may = live ? runs_for(*live, id_of(job)) : live.error().code != core::ErrorCode::kNotFound;
+  if (!may) known.add(pod, job);
+  return may;
 }
 
 Observer::Observer(slinky::Wiring& wiring, Settings given)
@@ -104,7 +113,7 @@ NamedJob Observer::named(const plan::Observing& observing, const Facts& facts, c
       row.wish};
 }
 
-Leftovers Observer::leftovers(const Facts& facts, const std::string& slurm_node, const slurm::Job& job) const {
+Leftovers Observer::leftovers(const Facts& facts, const std::string& slurm_node, const slurm::Job& job) {
   Leftovers out;
   const auto host = facts.hosts->find(slurm_node);
   if (host == facts.hosts->end()) return out;
@@ -121,7 +130,7 @@ Leftovers Observer::leftovers(const Facts& facts, const std::string& slurm_node,
     for (const PodPtr& pod : maybe_placed(caches, *row)) {
       // A pod does not wait for itself: its patch fails if it was placed.
       if (of != nullptr && of->is_for(*pod)) continue;
-      const std::optional<bool> there = was_placed(facts.context.facts, *pod, *row->job);
+      const std::optional<bool> there = was_placed(facts.context.facts, *pod, *row->job, facts.slurm_now, never_placed_);
       if (!there)
         out.unsure.insert(pod->meta.key());
       else if (*there)

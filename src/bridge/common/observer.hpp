@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,9 +26,31 @@ namespace bridge {
 /// Returns the pods that may have been placed for this job, which has ended, although they still have their gates in the cache:
 /// the cache may be behind. No pod that is being deleted is placed.
 [[nodiscard]] std::vector<PodPtr> maybe_placed(const Caches& caches, const JobTable::Row& row);
-/// Reports whether such a pod may run for the job, as the API server has it. True as well if that could not be read. nullopt:
-/// the fact unsure_fact() is needed.
-[[nodiscard]] std::optional<bool> was_placed(const plan::Facts& facts, const Pod& pod, const slurm::Job& job);
+/// Remembers which pods were not placed for jobs that have ended. None of them can be placed any more, and a group of hundreds
+/// of pods would be read again for each of its former nodes.
+class NeverPlaced {
+ public:
+  [[nodiscard]] bool contains(const Pod& pod, const slurm::Job& job) const { return known_.contains(key(pod, job)); }
+  void add(const Pod& pod, const slurm::Job& job) {
+    // What is forgotten is read again.
+    if (known_.size() >= kMost) known_.clear();
+    known_.insert(key(pod, job));
+  }
+
+ private:
+  static constexpr std::size_t kMost = 20000;
+  static std::string key(const Pod& pod, const slurm::Job& job);
+  std::set<std::string, std::less<>> known_;
+};
+
+/// The time from the last look at a job until every patch has ended that places a pod for it: a pass begins no act after three
+/// seconds, and a request may take ten.
+inline constexpr core::Duration kPlacingTakes{20000};
+/// Reports whether a pod of maybe_placed() may run for the job, as the API server has it. True as well if that could not be
+/// read, and for kPlacingTakes after the end of the job, because the patch that places the pod may still be under way. `now`:
+/// the time on slurmctld's clock. nullopt: the fact unsure_fact() is needed.
+[[nodiscard]] std::optional<bool> was_placed(const plan::Facts& facts, const Pod& pod, const slurm::Job& job,
+                                             core::WallTime now, NeverPlaced& known);
 
 class Observer {
  public:
@@ -45,7 +68,7 @@ class Observer {
   /// Returns what is known of the job of a row of this installation.
   [[nodiscard]] NamedJob named(const plan::Observing& observing, const Facts& facts, const JobTable::Row& row) const;
   /// Returns the pods on a node that were placed for other jobs than `job`, which hold the node no more.
-  [[nodiscard]] Leftovers leftovers(const Facts& facts, const std::string& slurm_node, const slurm::Job& job) const;
+  [[nodiscard]] Leftovers leftovers(const Facts& facts, const std::string& slurm_node, const slurm::Job& job);
   /// Reports whether the pod's node is not ready.
   [[nodiscard]] bool on_unready_node(const Pod& pod) const;
   /// Reports whether the kubelet of the pod's node does not report.
@@ -60,6 +83,7 @@ class Observer {
 
  private:
   slinky::Wiring& wiring_;
+  NeverPlaced never_placed_;
   std::shared_ptr<const Hosts> hosts_;  ///< Null after a change of a node that hosts_of() or misfit() can see.
   Fits fits_;
 };

@@ -161,7 +161,7 @@ void GangsController::issue_unneeded(const run::Observation& context, Observed& 
   }
 }
 
-void GangsController::observe_leftovers(Observed& out) const {
+void GangsController::observe_leftovers(Observed& out) {
   const bool any_waits = std::ranges::any_of(out.members, waits);
   for (GangJob& job : out.jobs) {
     if (!any_waits || phase_of(*job.job) != JobPhase::kRuns) continue;

@@ -29,7 +29,7 @@ class GangsController final : public kube::TypedController<Observed> {
   void assign(Observed& out) const;
   void observe_ends(const run::Observation& context, Observed& out) const;
   void issue_unneeded(const run::Observation& context, Observed& out) const;
-  void observe_leftovers(Observed& out) const;
+  void observe_leftovers(Observed& out);
   void remember(const run::Observation& context, Observed& out);
   /// Returns the group of the pod; null if it is in none.
   [[nodiscard]] std::optional<run::Key> key_of(const Pod& pod) const;

@@ -273,13 +273,21 @@ class Pass : Steps {
     std::erase_if(free, [&](const std::string& node) { return std::ranges::find(taken, node) != taken.end(); });
     move_misplaced(job, seats, std::move(free), pods);
     bool asks = false;
+    std::vector<Seat> ready;
     for (const Seat& one : seats) {
       const auto leftovers = job.leftovers.find(one.node);
-      if (leftovers == job.leftovers.end() || !waits_for(leftovers->second, job, one.node, pods)) continue;
-      if (!leftovers->second.pods.empty()) return;
-      asks = true;
+      // The pods of a started job are placed one by one.
+      const Pods waiting = job.started() ? Pods{one.pod} : pods;
+      if (leftovers == job.leftovers.end() || !waits_for(leftovers->second, job, one.node, waiting)) {
+        ready.push_back(one);
+      } else if (leftovers->second.pods.empty()) {
+        asks = true;
+      } else if (!job.started()) {
+        return;
+      }
     }
     if (asks) return;
+    seats = std::move(ready);
     if (!seats.empty() && knows_placed(job)) place(job, seats);
   }
 

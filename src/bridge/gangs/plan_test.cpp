@@ -238,7 +238,9 @@ TEST(GangsPlan, PodsWaitForPodsThatMayHaveBeenPlacedBeforeTheirJobEnded) {
   World world;
   three_wait(world);
   world.key = {"ns", "podgroup/before"};
-  world.gang(6, "CANCELLED", {"old"}).nodes = {"node-2"};
+  slurm::Job& ended = world.gang(6, "CANCELLED", {"old"});
+  ended.nodes = {"node-2"};
+  ended.end = world.now - core::Duration{60000};
   world.key = {"ns", "podgroup/train"};
   world.gang(7, "RUNNING", kThree);
   world.live(7);

@@ -103,7 +103,7 @@ void JobsController::observe_fit(Observed& out) {
   if (phase_of(*out.pod) == PodPhase::kWaiting && (out.managed || out.job) && !holds) observer_.fill_fit(out, out.pod);
 }
 
-void JobsController::observe_leftovers(Observed& out) const {
+void JobsController::observe_leftovers(Observed& out) {
   if (!out.job || phase_of(*out.pod) != PodPhase::kWaiting || phase_of(*out.job) != JobPhase::kRuns) return;
   for (const std::string& node : nodes_of(*out.job)) out.leftovers = observer_.leftovers(out, node, *out.job);
 }

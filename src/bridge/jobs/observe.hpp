@@ -53,7 +53,7 @@ class JobsController final : public kube::TypedController<Observed> {
   void issue_unneeded(const run::Observation& context, Observed& out) const;
   void observe_end(const run::Observation& context, Observed& out) const;
   void observe_fit(Observed& out);
-  void observe_leftovers(Observed& out) const;
+  void observe_leftovers(Observed& out);
   void observe_silence(const run::Observation& context, Observed& out) const;
   void remember(const run::Observation& context, Observed& out);
   /// Reports whether the pod belongs to a group, whose controller looks after it.

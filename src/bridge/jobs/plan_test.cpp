@@ -497,6 +497,9 @@ TEST(JobsPlan, APodWaitsForAPodThatMayHaveBeenPlacedBeforeItsJobEnded) {
   EXPECT_FALSE(is_unsure()) << "elsewhere";
   end("CANCELLED").nodes = {};
   EXPECT_FALSE(is_unsure()) << "the job was cancelled before it began";
+  end("CANCELLED").end = world.now - std::chrono::seconds{19};
+  EXPECT_TRUE(world.plan().needs().empty()) << "the patch that places it may be under way, whatever a read says";
+  EXPECT_TRUE(waits(Json{{"spec", Json::object()}}));
   end("TIMEOUT");
   put({{"metadata", {{"deletionTimestamp", "2026-01-01T10:00:00Z"}}}});
   EXPECT_FALSE(is_unsure()) << "no pod that is being deleted is placed";

@@ -116,12 +116,13 @@ void NodesController::observe_held(const run::Observation& context, Observed& ou
   // Jobs that an earlier process listed stay in the list for a moment as well.
   for (const std::int64_t job : listed.jobs) memory.held.try_emplace(job);
   for (const std::int64_t job : there) memory.held.try_emplace(job);
+  const core::WallTime now = out.snapshot->time_at(context.mono).value_or(context.now);
   const auto may_run = [&](std::int64_t job) {
     const JobTable::Row* row = table_.row(job);
     if (row == nullptr || row->mark.instance != out.installation) return false;
     bool may = false;
     for (const PodPtr& pod : maybe_placed(caches_, *row)) {
-      const std::optional<bool> runs = was_placed(context.facts, *pod, *row->job);
+      const std::optional<bool> runs = was_placed(context.facts, *pod, *row->job, now, never_placed_);
       if (!runs) out.unsure.insert(pod->meta.key());
       may = may || runs.value_or(true);
     }
@@ -190,7 +191,9 @@ void NodesController::follow_host(const HostPtr& before, const HostPtr& after) {
   if (!hosts_) return;
   const bool stays = before && after && slurm_name_of(before->meta) == slurm_name_of(after->meta);
   if (!stays) return hosts_.reset();
-  std::ranges::replace(hosts_->at(slurm_name_of(after->meta)), before, after);
+  // A relist gives unchanged nodes new records without a call of the listener.
+  const auto same = [&](const HostPtr& host) { return host->meta.name == after->meta.name; };
+  std::ranges::replace_if(hosts_->at(slurm_name_of(after->meta)), same, after);
 }
 
 std::string NodesController::slurm_pod_on(const std::string& kube_node) const {

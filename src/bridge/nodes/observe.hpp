@@ -64,6 +64,7 @@ class NodesController final : public kube::TypedController<Observed> {
   std::optional<Hosts> hosts_;  ///< Unset after a node has come, has gone or has another name.
   std::map<kube::Key, Memory> memory_;
   JobTable table_;
+  NeverPlaced never_placed_;
   std::string installation_;             ///< Observed::installation, once it is known.
   std::optional<kube::Key> made_again_;  ///< The only node whose record may be recreated now.
 };

@@ -304,6 +304,15 @@ TEST_F(NodesPlanTest, AnOldAnswerDeletesNothing) {
   EXPECT_EQ(world.plan().wake(), 1s);
 }
 
+TEST_F(NodesPlanTest, AChangeOfANodeCountsAfterARelist) {
+  world.host("a");
+  world.slurm_node("a");
+  EXPECT_THAT(world.steps(), Not(Contains("drain Slurm node a")));
+  world.relist_hosts();
+  world.host("a", kCordon);
+  EXPECT_THAT(world.steps(), Contains("drain Slurm node a"));
+}
+
 // --- Other resources --------------------------------------------------------------------------------------------------
 
 TEST_F(NodesPlanTest, ANodeWithOtherResourcesIsMadeAgainAfterAWhile) {
@@ -607,6 +616,9 @@ TEST_F(NodesPlanTest, AJobWhosePodMayHaveBeenPlacedStaysInTheList) {
   world.waiting_pod("p");
   EXPECT_THAT(world.steps(), Not(Contains("hold Slurm node a")));
   world.jobs[12].state = "CANCELLED";
+  world.jobs[12].end = world.now - 19s;
+  EXPECT_THAT(world.plan().needs(), IsEmpty()) << "the patch that places it may be under way, whatever a read says";
+  world.jobs[12].end = world.now - 1h;
   for (int i = 0; i < 3; ++i) {
     world.mono = world.mono + 1min;
     EXPECT_THAT(world.steps(), Not(Contains("hold Slurm node a"))) << "the cache may be behind";

@@ -283,13 +283,16 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
     glance_cost = core::Duration{0};
     const bool any = std::ranges::any_of(snapshot->jobs, [](const auto& entry) { return is_of_a_pod(*entry.second); });
     if (!any) return schedule_glance();
+    glancing = true;
     client.job_states([weak = weak_from_this(),
                        round = snapshot->round](const core::Result<std::vector<std::shared_ptr<const JobState>>>& rows) {
       const auto self = weak.lock();
-      if (!self || !self->started || self->running || self->snapshot->round != round) return;
+      if (!self) return;
+      self->glancing = false;
       self->glance_cost = self->now() - self->glanced;
       // An error is left to the next round.
-      if (rows && self->pods_job_changed(*rows)) self->soon = true;
+      const bool current = !self->running && self->snapshot->round == round;
+      if (current && rows && self->pods_job_changed(*rows)) self->soon = true;
       self->schedule();
     });
   }
@@ -297,10 +300,12 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
   /// Plans a glance if it would come before the next round.
   void schedule_glance() {
     glance_timer.cancel();
-    if (soon || !client.job_details() || !snapshot->complete() || !snapshot->capabilities.job_states) return;
+    if (glancing || soon || !client.job_details() || !snapshot->complete() || !snapshot->capabilities.job_states) return;
     const core::MonoTime affordable = glanced + std::min(glance_cost * options.cost_factor, kLongestPause);
     const core::MonoTime at = std::max(affordable, std::max(glanced, last_ended) + options.period);
-    if (at < due()) glance_timer.set(std::max(core::Duration{0}, at - now()), [this] { glance(); });
+    // A glance that cannot bring the next round forward is of no use.
+    if (at < due() && affordable_with(options.often_cost_factor) < due())
+      glance_timer.set(std::max(core::Duration{0}, at - now()), [this] { glance(); });
   }
 
   void end_round(const SnapshotPtr& before, std::shared_ptr<Snapshot> made) {
@@ -314,13 +319,16 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
 
   // --- When the next round starts ---------------------------------------------------------------------------------
 
+  [[nodiscard]] core::MonoTime affordable_with(int factor) const {
+    return last_started + std::max(std::min(cost * factor, kLongestPause), cost * 2);
+  }
   [[nodiscard]] core::MonoTime due() const {
     if (!snapshot->complete()) {
       const core::Duration wait = often() ? std::min(pause, options.often_backoff) : pause;
       return last_ended + wait;
     }
     const int factor = soon || often() ? options.often_cost_factor : options.cost_factor;
-    const core::MonoTime affordable = last_started + std::max(std::min(cost * factor, kLongestPause), cost * 2);
+    const core::MonoTime affordable = affordable_with(factor);
     if (soon) return affordable;
     return std::max(affordable, last_started + (often() ? options.often_period : options.period));
   }
@@ -359,6 +367,7 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
   core::Duration cost{0};
   core::MonoTime glanced;         ///< When the last glance began.
   core::Duration glance_cost{0};  ///< How long it took.
+  bool glancing = false;          ///< A glance is under way.
   core::Duration backoff{0};      ///< The pause after failures in a row; 0 after a success.
   core::Duration pause{0};        ///< The pause after the last failure, with jitter.
 };

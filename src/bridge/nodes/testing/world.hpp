@@ -55,6 +55,12 @@ class World {
     if (!partitions.empty()) more["metadata"]["annotations"][std::string(kAnnotationPartitions)] = partitions;
     host(name, more);
   }
+  /// The API server lists the nodes again, unchanged: the cache has new records, and calls no listener.
+  void relist_hosts() {
+    std::vector<std::shared_ptr<const kube::SchedulingNodeRecord>> again;
+    for (const auto& one : caches_.nodes.all()) again.push_back(std::make_shared<const kube::SchedulingNodeRecord>(*one));
+    caches_.nodes.replace(std::move(again), std::to_string(version_));
+  }
   void delete_host(const std::string& name) { caches_.nodes.erase({"", name}); }
 
   /// A Slurm node. `state`: "IDLE+DRAIN".
