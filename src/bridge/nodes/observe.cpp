@@ -5,7 +5,6 @@
 
 #include "bridge/common/hosts.hpp"
 #include "bridge/common/names.hpp"
-#include "bridge/common/observer.hpp"
 #include "bridge/common/states.hpp"
 #include "bridge/nodes/own_drains.hpp"
 #include "slinky/names.hpp"

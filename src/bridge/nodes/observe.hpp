@@ -12,6 +12,7 @@
 #include "bridge/common/caches.hpp"
 #include "bridge/common/held.hpp"
 #include "bridge/common/job_table.hpp"
+#include "bridge/common/observer.hpp"
 #include "bridge/nodes/observed.hpp"
 #include "kube/cache/recorder.hpp"
 #include "slinky/wiring.hpp"
