@@ -172,16 +172,23 @@ class Judging {
     }
     if (!has(record_->features, node_.pool))
       return bad("Slurm's record lacks the feature " + node_.pool + ", so that the node is not in its pool");
+    // A confirmed node keeps its record, and a host may have some MiB more after an update of its kernel.
+    if (const std::string less = less_than_asked(0); !less.empty() && node_.confirmed.empty()) return bad(less);
+    return std::nullopt;
+  }
+  /// Returns what Slurm's record lacks of Report::conf, or "". Ignores less than so many percent of the memory.
+  [[nodiscard]] std::string less_than_asked(std::int64_t percent) const {
     const Resources asked = asked_for();
     const auto less = [&](std::int64_t has, std::uint64_t wanted, const char* what) {
-      return bad("Slurm's record has " + std::to_string(has) + " " + what + " of " + std::to_string(wanted) +
-                 ": it is from before the configuration, which Slurm reads only for a new record");
+      return "Slurm's record has " + std::to_string(has) + " " + what + " of " + std::to_string(wanted) +
+             ": it is from before the configuration, which Slurm reads only for a new record";
     };
-    if (static_cast<std::uint64_t>(std::max<std::int64_t>(record_->cpus, 0)) < asked.cpus)
-      return less(record_->cpus, asked.cpus, "CPUs");
-    if (static_cast<std::uint64_t>(std::max<std::int64_t>(record_->real_memory_mib, 0)) < asked.memory_mib)
-      return less(record_->real_memory_mib, asked.memory_mib, "MiB of memory");
-    return std::nullopt;
+    const std::int64_t cpus = std::max<std::int64_t>(record_->cpus, 0);
+    const std::int64_t memory = std::max<std::int64_t>(record_->real_memory_mib, 0);
+    if (static_cast<std::uint64_t>(cpus) < asked.cpus) return less(cpus, asked.cpus, "CPUs");
+    if (static_cast<std::uint64_t>(memory + memory * percent / 100) < asked.memory_mib)
+      return less(memory, asked.memory_mib, "MiB of memory");
+    return "";
   }
   [[nodiscard]] Judged outside() const {
     // The file of a new pool takes a reconfigure, after which Slurm puts the node into the partition.
@@ -219,7 +226,11 @@ class Judging {
     const Holds holds = Holds::read(reason);
     const bool gated = record_->state.drains() && holds.why(Owner::kEnlistment) == kGate;
     if (gated) return at_the_gate(holds.others_than(Owner::kEnlistment));
-    Judged out{.phase = Phase::kReady, .message = state_words()};
+    // Slurm shows a node as not responding for a moment after its drain was ended.
+    const bool comes = not_responding() && node_.phase != Phase::kReady;
+    Judged out{.phase = comes ? Phase::kEnlisted : Phase::kReady,
+               .message = comes ? "the gate is open; Slurm waits for slurmd to respond" : state_words()};
+    if (const std::string less = less_than_asked(1); !less.empty()) add(out.message, less);
     if (record_->state.drains()) {
       // The hold is not ours to undo, whoever set it.
       add(out.message, "it is drained by somebody else: " + (reason.empty() ? "no reason given" : reason));
