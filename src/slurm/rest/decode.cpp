@@ -208,8 +208,9 @@ Job job_of(od::object object, std::string& cluster, JobDetails* details) {
     }
   }
   // Expands node lists only for jobs that hold nodes: slurmctld remembers thousands of ended jobs, each with up to thousands of
-  // nodes.
-  if (job.holds_nodes()) {
+  // nodes. The nodes of an external job that has ended are kept, because its pod may still run there.
+  const bool external = details != nullptr && details->external && job.state != "PENDING";
+  if (job.holds_nodes() || external) {
     if (auto names = core::expand_hostlist(nodes)) {
       job.nodes = *std::move(names);
     } else {

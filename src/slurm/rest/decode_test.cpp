@@ -99,6 +99,20 @@ TEST(Decode, ReadsJobsOfEveryRecordedServerAlike) {
   }
 }
 
+TEST(Decode, AnExternalJobThatHasEndedKeepsItsNodes) {
+  const auto nodes = [](bool details, const std::string& state, const std::string& flags) {
+    const auto jobs = decode_jobs(
+        R"({"jobs":[{"job_id":1,"job_state":[")" + state + R"("],"flags":[)" + flags + R"(],"nodes":"n[1-2]"}]})", details);
+    return jobs ? jobs->rows.at(0)->nodes : std::vector<std::string>{"unreadable"};
+  };
+  const std::string external = R"("EXTERNAL_JOB")";
+  const std::vector<std::string> both{"n1", "n2"};
+  EXPECT_EQ(nodes(true, "CANCELLED", external), both) << "its pod may still run there";
+  EXPECT_EQ(nodes(true, "PENDING", external), std::vector<std::string>{});
+  EXPECT_EQ(nodes(true, "CANCELLED", ""), std::vector<std::string>{});
+  EXPECT_EQ(nodes(false, "CANCELLED", external), std::vector<std::string>{});
+}
+
 TEST(Decode, DetailsOfJobsOnlyIfTheyAreAskedFor) {
   const auto read = [](bool details, const std::string& reason, long start) {
     const auto jobs = decode_jobs(
