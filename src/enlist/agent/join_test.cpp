@@ -199,7 +199,7 @@ TEST_F(JoinTest, AStatusOfBeforeIsNoAnswer) {
 TEST_F(JoinTest, WithoutSystemdTheAgentIsSomebodyElses) {
   host.programs.erase("systemctl");
   EXPECT_EQ(run(), 1);
-  EXPECT_THAT(err, HasSubstr("--no-service"));
+  EXPECT_THAT(err, HasSubstr("without systemd, run slurm-enlist agent"));
   options.again = options.no_service = true;
   status(now.since_start + 1s, "Ready");
   EXPECT_EQ(run(), 0) << err;

@@ -421,7 +421,7 @@ TEST_F(ServerTest, ATokenLetsAHostJoin) {
 TEST_F(ServerTest, TokensHaveLimits) {
   EXPECT_THAT(told(ask("POST", "/v1/tokens", {{"pool", "no"}})), HasSubstr("404 there is no pool no"));
   EXPECT_THAT(told(ask("POST", "/v1/tokens", {{"pool", "gpu"}, {"valid_for_s", 0}})), HasSubstr("422 a token is valid for"));
-  EXPECT_THAT(told(ask("POST", "/v1/tokens", {{"pool", "gpu"}, {"uses", 0}})), HasSubstr("422 uses"));
+  EXPECT_THAT(told(ask("POST", "/v1/tokens", {{"pool", "gpu"}, {"uses", 0}})), HasSubstr("422 a token has 1 to 10000 uses"));
   EXPECT_THAT(told(ask("POST", "/v1/tokens", "text")), HasSubstr("422"));
 }
 
