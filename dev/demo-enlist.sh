@@ -29,13 +29,13 @@ join() { # HOST [NODES THEN]
   echo "               $1 is IDLE $(((${EPOCHREALTIME/./} - began) / 1000)) ms after its token was made"
 }
 
+mkdir -p "$LOCAL"
 step "building slurm-enlist, and the images of Slurm $tag"
 "$DEV/deps.sh" build images test
 "$DEV/cpp.sh" release slurm-enlist
 "$DEV/images/build.sh" "$tag" >"$LOCAL/demo-enlist-images.log" 2>&1 || die "the images could not be made" "see $LOCAL/demo-enlist-images.log"
 
 step "four hosts: ctl with a slurmctld whose slurm.conf names no node, and h1, h2, h3"
-mkdir -p "$LOCAL"
 hosts stop >/dev/null 2>&1 || true
 rm -rf "$dir"
 hosts start -n 3
