@@ -8,7 +8,9 @@
 #   enlist-hosts.sh VERSION cut DIR HOST             unplugs the network of a host
 #   enlist-hosts.sh VERSION plug DIR HOST            plugs it in again
 #   enlist-hosts.sh VERSION kill DIR HOST            ends all processes of a host at once, as if its power failed; its disk stays
-#   enlist-hosts.sh VERSION boot DIR HOST [NAME]     starts a host that was killed, perhaps with another host name
+#   enlist-hosts.sh VERSION boot DIR HOST [NAME]     starts a host that was killed, perhaps with another host name; or one more host,
+#                                                    perhaps of another release
+#   enlist-hosts.sh VERSION slurmctld DIR            starts a slurmctld that has ended
 #   enlist-hosts.sh VERSION stop DIR                 ends everything
 #
 # The hosts share a network of their own, 10.9.0.0/24, which the machine does not see: ctl is 10.9.0.1, hN is 10.9.0.(10+N). Their disks are in

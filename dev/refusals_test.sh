@@ -69,7 +69,7 @@ says "of several the one that is new enough" "go version go1.23.4 *" "${uses[@]}
 says "packages where one is there" '!(*golang*)' "${nobody[@]}" dev/deps.sh cluster
 stand_in "$scratch/bin" 1.21rc2
 says "the one of the machine, where it is new enough" "go version go1.21rc2 *" "${uses[@]}"
-for suite in main tsan lifecycle cluster conformance e2e upgrade; do
+for suite in main tsan enlist lifecycle cluster conformance e2e upgrade; do
   refuses "suite $suite by anybody" "suite $suite needs root" "make test SUITES=" "${nobody[@]}" dev/test.sh shell $suite
 done
 refuses "an unknown suite" "unknown suite: units" "dev/test.sh [shell format" dev/test.sh units

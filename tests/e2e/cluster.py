@@ -16,6 +16,8 @@ import subprocess
 import time
 import urllib.parse
 
+from waiting import LIMIT, Failed, wait
+
 TOP = pathlib.Path(__file__).resolve().parents[2]
 _env = subprocess.run(["bash", "-c", '. "$0/dev/env.sh" && env -0', str(TOP)], stdout=subprocess.PIPE, text=True, check=True).stdout
 ENV = dict(line.split("=", 1) for line in _env.split("\0") if line)
@@ -23,14 +25,6 @@ ENV = dict(line.split("=", 1) for line in _env.split("\0") if line)
 
 # Keep the namespaces of failed tests for inspection.
 KEEP = bool(os.environ.get("KEEP"))
-
-
-class Failed(Exception):
-    """An expectation of a test did not hold. The message says which."""
-
-
-# Ten times what most things take on a quiet machine, in seconds. Only a failing test waits that long.
-LIMIT = 300
 
 
 def run(*command, text=None, check=True, timeout=2 * LIMIT):
@@ -102,22 +96,6 @@ class Api:
 
 
 api = functools.cache(Api)
-
-
-def wait(what, condition, timeout=LIMIT, every=0.1):
-    """Waits until condition() is true, and returns its value. A Failed of the condition counts as not yet. So do look-ups of
-    something that does not exist, and answers that were cut off."""
-    deadline, last = time.monotonic() + timeout, None
-    while True:
-        try:
-            last = condition()
-            if last:
-                return last
-        except (Failed, subprocess.TimeoutExpired, LookupError, TypeError, ValueError, AttributeError) as error:
-            last = repr(error)
-        if time.monotonic() > deadline:
-            raise Failed(f"not within {timeout} s: {what} (last: {last})")
-        time.sleep(every)
 
 
 def process(name, *words):

@@ -6,6 +6,7 @@ import time
 
 import cluster
 from cluster import Failed, wait
+from waiting import expect
 
 TESTS = []
 OWN_CLUSTERS = []
@@ -68,11 +69,6 @@ def own_clusters(function):
     """Marks a test with namespaces of its own."""
     OWN_CLUSTERS.append(function)
     return function
-
-
-def expect(condition, message):
-    if not condition:
-        raise Failed(message)
 
 
 def demo_manifest():

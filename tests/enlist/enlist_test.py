@@ -1,0 +1,637 @@
+#!/usr/bin/env python3
+"""Tests slurm-enlist as an administrator uses it, with a real Slurm on the hosts of dev/enlist-hosts.sh.
+
+Usage: enlist_test.py [--slurm 26.05] [--dir DIR] [NAME...]     tests whose names contain one of NAME; default: all, with each
+                                                                Slurm release that there are images of
+Needs root and build/release/slurm-enlist. KEEP=1 keeps the hosts of the first test that fails, and ends.
+"""
+
+import argparse
+import base64
+import hashlib
+import os
+import shutil
+import sys
+import tempfile
+import time
+import traceback
+
+from hosts import LIMIT, POOL_FILE, STATE, Failed, Site, expect, idle, releases, wait
+
+TESTS = []
+
+
+def test(hosts):
+    """Registers a test that has so many hosts beside the controller."""
+    def registered(function):
+        TESTS.append((function, hosts))
+        return function
+
+    return registered
+
+
+def with_pool(site):
+    """Starts the coordinator on a controller that knows nothing of enlistment, and makes the pool `gpu`."""
+    site.init()
+    site.coordinate()
+    site.pool("gpu", "--partition", "Default=YES MaxTime=1-0")
+
+
+# --- The main path --------------------------------------------------------------------------------------------------
+
+
+@test(hosts=2)
+def hosts_join_and_run_jobs(site):
+    site.init()
+    conf, reconfigures = site.out("ctl", "cat", "/etc/slurm/slurm.conf"), site.reconfigures()
+    site.coordinate()
+    site.pool("gpu", "--partition", "Default=YES MaxTime=1-0")
+    expect(site.enlist("h1", "h2") == ["gpu-1", "gpu-2"], "the nodes have other names")
+    site.ready("gpu-1", "gpu-2")
+    out = site.out("ctl", "srun", "-N2", "hostname").split()
+    expect(sorted(out) == ["h1", "h2"], f"srun -N2 hostname printed {out}")
+    for name, record in site.records().items():
+        expect(record["partitions"] == ["gpu"] and record["features"] == ["gpu"] and not record["reason"], f"{name}: {record}")
+    expect("MaxTime=1-00:00:00" in site.out("ctl", "scontrol", "show", "partition", "gpu"), "the words of the partition are lost")
+    expect(site.out("ctl", "cat", "/etc/slurm/slurm.conf") == conf, "slurm.conf was changed")
+    expect("gpu-" not in conf + site.out("ctl", "cat", POOL_FILE), "a node stands in the configuration")
+    expect(site.reconfigures() == reconfigures + 1, f"{site.reconfigures() - reconfigures} reconfigures for one pool")
+    site.pool("gpu", "--partition", "Default=YES MaxTime=1-0")
+    expect(site.run("ctl", "slurm-enlist", "coordinator", "init", "--yes").stdout.startswith("Nothing is to be changed"),
+           "a second init changes something")
+
+
+@test(hosts=10)
+def ten_hosts_join_at_once(site):
+    with_pool(site)
+    wait("slurmctld has the pool", lambda: "PartitionName=gpu" in site.out("ctl", "scontrol", "show", "partitions"), LIMIT)
+    reconfigures = site.reconfigures()
+    token = site.token("gpu", "--uses", "10")
+    hosts = [f"h{i}" for i in range(1, 11)]
+    for host in hosts:
+        site.write(host, "/tmp/join", f"slurm-enlist join --token {token} --no-service --wait 0 && exec slurm-enlist agent\n")
+    for host in hosts:
+        site.script("spawn", host, f"{host}.agent.log", "sh", "/tmp/join")
+    wait("all have joined", lambda: len(site.nodes()) == 10, LIMIT)
+    expect(set(site.nodes()) == {f"gpu-{i}" for i in range(1, 11)}, f"the names are {sorted(site.nodes())}")
+    site.ready(*site.nodes())
+    out = site.out("ctl", "srun", "-N10", "hostname").split()
+    expect(sorted(out) == sorted(hosts), f"srun -N10 hostname printed {out}")
+    expect(site.reconfigures() == reconfigures, f"{site.reconfigures() - reconfigures} reconfigures for hosts that join")
+
+
+# --- Restarts -------------------------------------------------------------------------------------------------------
+
+
+@test(hosts=1)
+def a_host_keeps_its_node_under_another_name(site):
+    with_pool(site)
+    site.enlist("h1")
+    site.ready("gpu-1")
+    before = site.registered("gpu-1")
+    site.reboot("h1", "renamed")
+    site.agent("h1")
+    wait("slurmd has registered again", lambda: site.registered("gpu-1") > before, LIMIT)
+    site.ready("gpu-1")
+    expect(set(site.records()) == set(site.nodes()) == {"gpu-1"}, f"there are the nodes {sorted(site.records())}")
+    expect(site.records()["gpu-1"]["hostname"] == "renamed", "Slurm has the old host name")
+    expect(site.nodes()["gpu-1"]["report"]["hostname"] == "renamed", "the coordinator has the old host name")
+    expect(site.out("ctl", "srun", "-w", "gpu-1", "hostname") == "renamed", "no job runs there")
+
+
+@test(hosts=1)
+def an_agent_that_is_killed_disturbs_nothing(site):
+    with_pool(site)
+    site.enlist("h1")
+    site.ready("gpu-1")
+    job = site.submit()
+    before = site.as_it_is("h1")
+    site.end("h1", "slurm-enlist agent")
+    expect(site.as_it_is("h1") == before, "something changed with the agent's end")
+    site.agent("h1")
+    wait("the agent has a status", lambda: site.status("h1")["phase"] == "Ready", LIMIT)
+    time.sleep(2)
+    expect(site.as_it_is("h1") == before, f"the next agent changed something: {before} became {site.as_it_is('h1')}")
+    site.ends_well(job, "h1")
+
+
+@test(hosts=1)
+def a_slurmd_that_is_killed_is_started_again(site):
+    with_pool(site)
+    site.enlist("h1")
+    site.ready("gpu-1")
+    job = site.submit()
+    before = site.registered("gpu-1")
+    site.end("h1", "/usr/sbin/slurmd")
+    wait("another slurmd is registered", lambda: site.registered("gpu-1") > before, LIMIT)
+    site.ends_well(job, "h1")
+    site.ready("gpu-1")
+
+
+@test(hosts=2)
+def a_coordinator_that_is_killed_disturbs_nothing(site):
+    with_pool(site)
+    site.enlist("h1", "h2")
+    site.ready("gpu-1", "gpu-2")
+    job = site.submit("-w", "gpu-1")
+    before, nodes = site.as_it_is("h1", "h2"), site.nodes()
+    site.end("ctl", "slurm-enlist coordinator run")
+    wait("slurmrestd ends with it", lambda: not site.processes("ctl", "slurmrestd"), LIMIT)
+    site.coordinate()
+    wait("it has the nodes as before", lambda: site.nodes() == nodes, LIMIT)
+    time.sleep(2)
+    expect(site.as_it_is("h1", "h2") == before, f"something changed: {before} became {site.as_it_is('h1', 'h2')}")
+    site.ends_well(job, "h1")
+
+
+@test(hosts=2)
+def hosts_work_without_the_coordinator(site):
+    """A coordinator that is away stops no slurmd. A host that boots meanwhile starts it."""
+    with_pool(site)
+    site.enlist("h1", "h2")
+    site.ready("gpu-1", "gpu-2")
+    site.end("ctl", "slurm-enlist coordinator run", "TERM")
+    before = site.registered("gpu-2")
+    site.reboot("h2")
+    site.agent("h2")
+    wait("slurmd has registered again", lambda: site.registered("gpu-2") > before, LIMIT)
+    out = wait("a job on both", lambda: site.out("ctl", "srun", "-N2", "hostname").split(), LIMIT)
+    expect(sorted(out) == ["h1", "h2"], f"srun -N2 hostname printed {out}")
+    site.coordinate()
+    site.ready("gpu-1", "gpu-2")
+
+
+@test(hosts=1)
+def a_restart_of_slurmctld_changes_nothing(site):
+    with_pool(site)
+    site.enlist("h1")
+    site.ready("gpu-1")
+    job = site.submit()
+    before = site.processes("h1", "/usr/sbin/slurmd"), site.registered("gpu-1")
+    site.end("ctl", "slurmctld --systemd", "TERM")
+    site.slurmctld()
+    wait("the node is back", lambda: "ALLOCATED" in str(site.records()["gpu-1"]["state"]) or "MIXED" in str(site.records()["gpu-1"]["state"]),
+         LIMIT)
+    expect((site.processes("h1", "/usr/sbin/slurmd"), site.registered("gpu-1")) == before, "slurmd was restarted")
+    site.ends_well(job, "h1")
+    site.ready("gpu-1")
+
+
+@test(hosts=2)
+def nodes_return_to_a_slurmctld_that_lost_its_state(site):
+    with_pool(site)
+    site.enlist("h1", "h2")
+    site.ready("gpu-1", "gpu-2")
+    before = site.processes("h1", "/usr/sbin/slurmd")
+    site.end("ctl", "slurmctld --systemd", "TERM")
+    site.run("ctl", "sh", "-c", "rm -rf /var/spool/slurmctld/*")
+    site.slurmctld()
+    wait("both have registered again", lambda: all(node["registrations"] == 1 for node in site.nodes().values()), LIMIT)
+    site.ready("gpu-1", "gpu-2")
+    expect(site.processes("h1", "/usr/sbin/slurmd") == before, "slurmd was restarted, not reloaded")
+    out = site.out("ctl", "srun", "-N2", "hostname").split()
+    expect(sorted(out) == ["h1", "h2"], f"srun -N2 hostname printed {out}")
+
+
+# --- Drains and the gate --------------------------------------------------------------------------------------------
+
+
+@test(hosts=1)
+def a_drain_of_an_administrator_stays(site):
+    with_pool(site)
+    site.enlist("h1")
+    site.ready("gpu-1")
+    reason = "bad \"disk\"; it's $HOME"
+    site.run("ctl", "scontrol", "update", "nodename=gpu-1", "state=drain", f"reason={reason}")
+
+    def stays(after):
+        wait("the coordinator knows the drain", lambda: reason in site.nodes()["gpu-1"]["message"], LIMIT)
+        time.sleep(2)
+        record = site.records()["gpu-1"]
+        expect("DRAIN" in record["state"] and record["reason"] == reason, f"after {after}: {record['state']} {record['reason']}")
+
+    def registers(after):
+        wait(f"another slurmd is registered after {after}", lambda: site.registered("gpu-1") > before, LIMIT)
+        stays(after)
+
+    stays("the drain")
+    site.end("h1", "slurm-enlist agent")
+    site.agent("h1")
+    stays("a restart of the agent")
+    site.end("ctl", "slurm-enlist coordinator run")
+    site.coordinate()
+    stays("a restart of the coordinator")
+    before = site.registered("gpu-1")
+    site.end("h1", "/usr/sbin/slurmd")
+    registers("a restart of slurmd")
+    before = site.registered("gpu-1")
+    site.reboot("h1")
+    site.agent("h1")
+    registers("a reboot")
+    site.run("ctl", "scontrol", "update", "nodename=gpu-1", "state=resume")
+    site.ready("gpu-1")
+
+
+@test(hosts=1)
+def a_check_that_fails_keeps_the_gate_closed(site):
+    with_pool(site)
+    check = '[ -e /tmp/good ] || { echo "error: $1 of $2 has no /scratch" >&2; exit 3; }'
+    site.write("h1", "/usr/local/sbin/check", f"#!/bin/sh\n{check}\n", "0755")
+    site.join("h1", site.token())
+    site.agent("h1", "--check", "/usr/local/sbin/check")
+    told = "the check /usr/local/sbin/check fails (exit code 3): error: gpu-1 of gpu has no /scratch"
+    wait("the coordinator knows the cause", lambda: told in site.nodes()["gpu-1"]["message"], LIMIT)
+    expect(site.phase("gpu-1", "Enlisted").startswith("its check has not passed yet"), f"the message is {site.nodes()['gpu-1']['message']}")
+    wait("the host has the cause", lambda: told in site.status("h1")["message"], LIMIT)
+    time.sleep(2)
+    record = site.records()["gpu-1"]
+    expect("DRAIN" in record["state"] and record["reason"] == "slurm-enlist: joining", f"{record['state']} {record['reason']}")
+    site.run("h1", "touch", "/tmp/good")
+    site.ready("gpu-1")
+    expect("error" not in site.status("h1"), f"the host says {site.status('h1')}")
+
+
+@test(hosts=1)
+def a_drain_at_the_gate_stays(site):
+    """An administrator drains a node whose check has not passed yet. The node stays drained when it passes."""
+    with_pool(site)
+    site.write("h1", "/usr/local/sbin/check", "#!/bin/sh\n[ -e /tmp/good ]\n", "0755")
+    site.join("h1", site.token())
+    site.agent("h1", "--check", "/usr/local/sbin/check")
+    site.phase("gpu-1", "Enlisted")
+    site.run("ctl", "scontrol", "update", "nodename=gpu-1", "state=drain", "reason=mine")
+    site.run("h1", "touch", "/tmp/good")
+    wait("the check has passed", lambda: site.nodes()["gpu-1"]["report"]["check_passed"], LIMIT)
+    wait("the coordinator knows the drain", lambda: "drained by somebody else: mine" in site.nodes()["gpu-1"]["message"], LIMIT)
+    record = site.records()["gpu-1"]
+    expect("DRAIN" in record["state"] and record["reason"] == "mine", f"{record['state']} {record['reason']}")
+    site.run("ctl", "scontrol", "update", "nodename=gpu-1", "state=resume")
+    site.ready("gpu-1")
+
+
+# --- Refusals: the cause on the host and at the coordinator, and nothing is left behind -----------------------------
+
+
+def left_on(site, host):
+    """Returns what a join may leave on a host: files, and processes."""
+    places = ("/etc/slurm", "/etc/default", "/etc/systemd/system", STATE, "/run/slurm-enlist", "/var/log/slurm-enlist", "/var/spool/slurmd")
+    files = {path: content for path, content in site.files(host).items() if path.startswith(tuple(place + "/" for place in places))}
+    return files, [*site.processes(host, "slurm-enlist"), *site.processes(host, "/usr/sbin/slurmd")]
+
+
+def refused(site, host, token, *causes, flags=()):
+    """Expects that a join fails with each of these causes on standard error, and leaves nothing behind."""
+    before, nodes, pools = left_on(site, host), site.nodes(), site.pools()
+    done = site.join(host, token, *flags, check=False)
+    expect(done.returncode == 1, f"the exit code is {done.returncode}: {done.stdout}{done.stderr}")
+    expect(len(done.stderr.splitlines()) == 1 and done.stderr.startswith("slurm-enlist join: "), f"it says: {done.stderr}")
+    for cause in causes:
+        expect(cause in done.stderr, f"the cause is not {cause!r}, but: {done.stderr}")
+    expect(token not in done.stdout + done.stderr, "the token is shown")
+    expect(left_on(site, host) == before, "something is left on the host")
+    expect(site.nodes() == nodes and set(site.records()) <= set(nodes), "a node is left")
+    expect(site.pools() == pools, "the pool has changed")
+
+
+def bytes_of(token):
+    word = token.split("_", 1)[1]
+    return base64.urlsafe_b64decode(word + "=" * (-len(word) % 4))
+
+
+# In a token, after the fingerprint of the coordinator's key.
+SECRET = slice(32, 48)
+
+
+def altered(token):
+    """Returns the token with another secret, and with the sum of its bytes at its end."""
+    raw = bytearray(bytes_of(token)[:-8])
+    raw[SECRET] = os.urandom(16)
+    return "enlist1_" + base64.urlsafe_b64encode(raw + hashlib.sha256(raw).digest()[:8]).decode().rstrip("=")
+
+
+@test(hosts=2)
+def bad_tokens_are_refused(site):
+    with_pool(site)
+    unknown = "the token is not known, has expired or is used up; make a new one with slurm-enlist token POOL"
+    refused(site, "h1", "enlist1_nonsense", "the token is incomplete or has a typing error")
+    refused(site, "h1", "nonsense", "the token does not begin with enlist1_")
+    refused(site, "h1", altered(site.token()), unknown)
+    expect("a wrong token is refused" in site.log("coordinator.1.log"), "the coordinator does not tell")
+    expired = site.token("gpu", "--valid-for", "1s")
+    time.sleep(1.1)
+    refused(site, "h1", expired, unknown)
+    used = site.token()
+    site.join("h1", used)
+    refused(site, "h2", used, unknown)
+    # Twice by the same host: --again is told that the token is used up, and the host stays what it is.
+    refused(site, "h1", used, unknown, flags=["--again"])
+    site.agent("h1")
+    site.ready("gpu-1")
+    done = site.join("h1", site.token())
+    expect("This host is already gpu-1 of the pool gpu" in done.stdout, f"a second join says: {done.stdout}")
+    for words, code, cause in ((["token", "none"], 1, "there is no pool none"), (["token", "gpu", "--valid-for", "x"], 2, "--valid-for x: must be"),
+                               (["token", "gpu", "--uses", "0"], 2, "--uses")):
+        done = site.run("ctl", "slurm-enlist", *words, check=False)
+        expect(done.returncode == code and cause in done.stderr, f"{words}: {done.returncode} {done.stderr}")
+
+
+@test(hosts=1)
+def a_token_of_another_coordinator_is_refused(site):
+    """The token pins the coordinator's key, and nothing is sent to another one."""
+    with_pool(site)
+    token = site.token()
+    site.end("ctl", "slurm-enlist coordinator run", "TERM")
+    site.run("ctl", "mv", STATE, STATE + ".away")
+    site.coordinate()
+    refused(site, "h1", token, "the coordinator at ctl:6831", "key")
+    # The host trusts the right one.
+    site.end("ctl", "slurm-enlist coordinator run", "TERM")
+    site.run("ctl", "sh", "-c", f"rm -rf {STATE} && mv {STATE}.away {STATE}")
+    site.coordinate()
+    site.join("h1", token)
+    # The agent does not speak to a coordinator with another key either, and slurmd stays.
+    site.agent("h1")
+    site.ready("gpu-1")
+    site.end("ctl", "slurm-enlist coordinator run", "TERM")
+    site.run("ctl", "rm", f"{STATE}/coordinator.key", f"{STATE}/coordinator.crt")
+    before = site.processes("h1", "/usr/sbin/slurmd")
+    site.coordinate()
+    wait("the host tells", lambda: "key" in site.status("h1").get("error", ""), LIMIT)
+    expect(site.processes("h1", "/usr/sbin/slurmd") == before, "slurmd was restarted")
+
+
+@test(hosts=1)
+def bad_pools_are_refused(site):
+    site.init()
+    site.write("ctl", "/etc/slurm/mine.conf", "NodeName=mine-1 CPUs=1 State=FUTURE\nNodeSet=set Nodes=mine-1\nPartitionName=mine Nodes=set\n")
+    site.run("ctl", "sh", "-c", "echo Include mine.conf >>/etc/slurm/slurm.conf")
+    site.run("ctl", "scontrol", "reconfigure")
+    site.coordinate()
+    site.pool("gpu", "--partition", "Default=YES", "--nodes", "Weight=5")
+    site.enlist("h1")
+    site.ready("gpu-1")
+    before, pools, file = site.as_it_is("h1"), site.pools(), site.out("ctl", "cat", POOL_FILE)
+    for words, *causes in (
+            (["mine"], "mine is taken by a partition of Slurm", "choose another name"),
+            (["set"], "set is taken by a NodeSet of Slurm"),
+            (["gpu", "--nodes", "Weight=6"], "pool gpu exists already, with other words"),
+            (["mine-1"], "must not end with"),
+            (["Upper"], "must be 1 to 40 of a-z"),
+            (["default"], "default"),
+            (["x", "--nodes", "Weight"], "Weight"),
+            (["x", "--nodes", "State=IDLE"], "State: set by slurm-enlist; remove it"),
+            (["x", "--nodes", "NodeName=x"], "NodeName: set by slurm-enlist; remove it"),
+            (["x", "--partition", "Bogus=1"], "Bogus"),
+            (["x", "--partition", "Nodes=ALL"], "Nodes"),
+            (["x", "--partition", "PartitionName=y"], "PartitionName"),
+            (["x", "--partition", "MaxTime=1\nNodeName=y"], "line")):
+        done = site.run("ctl", "slurm-enlist", "pool", "create", *words, check=False)
+        expect(done.returncode == 1 and done.stderr.startswith("slurm-enlist: "), f"{words}: {done.returncode} {done.stderr}")
+        for cause in causes:
+            expect(cause in done.stderr, f"{words}: the cause is not {cause!r}, but: {done.stderr}")
+    time.sleep(2)
+    expect(site.pools() == pools and site.out("ctl", "cat", POOL_FILE) == file, "something is left of a pool that was refused")
+    expect(site.as_it_is("h1") == before, f"something changed: {before} became {site.as_it_is('h1')}")
+    expect(site.out("ctl", "sinfo", "-h", "-n", "gpu-1", "-o", "%w") == "5", "the words for the nodes are lost")
+
+
+@test(hosts=1)
+def a_pool_that_slurmctld_refuses_is_rolled_back(site):
+    """Whether a value is valid is known to slurmctld alone."""
+    with_pool(site)
+    site.enlist("h1")
+    site.ready("gpu-1")
+    file = site.out("ctl", "cat", POOL_FILE)
+    site.pool("bad", "--partition", "Alternate=nowhere QOS=none")
+    wait("the pool has a problem", lambda: "slurmctld refused the pool file" in site.pools()["bad"]["problem"], LIMIT)
+    wait("the file is as before", lambda: site.out("ctl", "cat", POOL_FILE) == file, LIMIT)
+    expect(not site.pools()["gpu"].get("problem"), f"pool gpu has the problem {site.pools()['gpu']['problem']}")
+    site.ready("gpu-1")
+    expect(site.out("ctl", "srun", "hostname") == "h1", "no job runs any more")
+
+
+@test(hosts=3)
+def a_full_node_table_is_told(site):
+    site.init("--max-nodes", "2")
+    site.coordinate()
+    site.pool("gpu")
+    site.enlist("h1", "h2")
+    site.ready("gpu-1", "gpu-2")
+    refused(site, "h3", site.token(), "Slurm's node table is full: MaxNodeCount is 2", "raise it in slurm.conf")
+    expect("a host is refused" in site.log("coordinator.1.log"), "the coordinator does not tell")
+    site.run("ctl", "sed", "-i", "s/^MaxNodeCount=.*/MaxNodeCount=3/", "/etc/slurm/slurm.conf")
+    site.run("ctl", "scontrol", "reconfigure")
+    wait("the coordinator has read it", lambda: site.join("h3", site.token(), check=False).returncode == 0, LIMIT)
+    site.agent("h3")
+    site.ready(*site.nodes())
+
+
+@test(hosts=1)
+def init_refuses_what_is_the_administrators_decision(site):
+    conf = site.out("ctl", "cat", "/etc/slurm/slurm.conf")
+    for old, new, cause in (("AuthType=auth/slurm", "AuthType=auth/munge", "AuthType=auth/munge: set AuthType=auth/slurm"),
+                            ("AuthType=auth/slurm", "", "AuthType is not set, and Slurm's default is auth/munge"),
+                            ("CredType=cred/slurm", "CredType=cred/munge", "CredType=cred/munge: set CredType=cred/slurm"),
+                            ("TaskPlugin=task/none", "SelectType=select/linear", "SelectType=select/linear: set SelectType=select/cons_tres")):
+        site.write("ctl", "/tmp/test/slurm.conf", conf.replace(old, new) + "\n")
+        before = site.files("ctl")
+        done = site.run("ctl", "slurm-enlist", "coordinator", "init", "--yes", "--slurm-conf", "/tmp/test/slurm.conf", check=False)
+        expect(done.returncode == 1 and cause in done.stdout, f"{new}: {done.returncode} {done.stdout}{done.stderr}")
+        after = site.files("ctl")
+        changed = [path for path in set(before) | set(after) if before.get(path) != after.get(path) and not path.startswith("/var/log/")]
+        changed = [path for path in changed if not path.startswith("/var/spool/slurmctld/")]
+        expect(not changed, f"init changed {changed}")
+    before = site.out("ctl", "cat", "/etc/slurm/slurm.conf")
+    expect("Nothing is changed yet" in site.out("ctl", "slurm-enlist", "coordinator", "init"), "init without --yes does not say so")
+    expect(site.out("ctl", "cat", "/etc/slurm/slurm.conf") == before, "init without --yes changes slurm.conf")
+
+
+# --- Hosts that are not empty ---------------------------------------------------------------------------------------
+
+
+@test(hosts=1)
+def a_slurm_conf_of_another_cluster_is_named(site):
+    with_pool(site)
+    foreign = "ClusterName=other\nSlurmctldHost=elsewhere\nNodeName=x CPUs=1\nPartitionName=y Nodes=x\n"
+    site.write("h1", "/etc/slurm/slurm.conf", foreign)
+    site.enlist("h1")
+    wait("it is ready", lambda: site.nodes()["gpu-1"]["phase"] == "Ready" and idle(site.records()["gpu-1"]), LIMIT)
+    note = "note: /etc/slurm/slurm.conf is of the cluster other; slurmd ignores it and takes that of plain"
+    wait("the coordinator names it", lambda: note in site.nodes()["gpu-1"]["message"], LIMIT)
+    wait("the host names it", lambda: note in site.status("h1")["error"], LIMIT)
+    expect(site.out("ctl", "srun", "hostname") == "h1", "no job runs there")
+    expect(site.out("h1", "cat", "/etc/slurm/slurm.conf") == foreign.strip(), "the file was changed")
+
+
+@test(hosts=1)
+def a_key_of_somebody_else_is_not_overwritten(site):
+    with_pool(site)
+    site.write("h1", "/etc/slurm/slurm.key", "0123456789abcdef of another cluster", "0600")
+    site.enlist("h1")
+    told = "/etc/slurm/slurm.key has another key, which slurm-enlist has not written"
+    wait("the coordinator names it", lambda: told in site.nodes()["gpu-1"]["message"], LIMIT)
+    wait("the host names it", lambda: told in site.status("h1")["error"], LIMIT)
+    expect(site.out("h1", "cat", "/etc/slurm/slurm.key") == "0123456789abcdef of another cluster", "the key was overwritten")
+    expect(not site.processes("h1", "/usr/sbin/slurmd") and not site.records(), "slurmd was started")
+    site.run("h1", "rm", "/etc/slurm/slurm.key")
+    site.ready("gpu-1")
+
+
+@test(hosts=0)
+def a_slurmd_of_another_release(site):
+    """Slurm allows slurmds that are older by up to three releases, and none that is newer."""
+    with_pool(site)
+    for release in releases():
+        if release == site.release:
+            continue
+        site.script("boot", "h1", release=release)
+        if release > site.release:
+            refused(site, "h1", site.token(), "slurmd must not be newer; install slurmd")
+            expect("slurmd must not be newer" in site.log("coordinator.1.log"), "the coordinator does not tell")
+            continue
+        site.enlist("h1")
+        site.ready("gpu-1")
+        expect(site.nodes()["gpu-1"]["report"]["slurm_version"].startswith(release), "the coordinator has another release")
+        expect(site.out("ctl", "srun", "hostname") == "h1", "no job runs there")
+
+
+@test(hosts=1)
+def a_slurmd_that_fails_is_told(site):
+    """The cause of a slurmd that ends is told on the host and at the coordinator."""
+    with_pool(site)
+    site.write("h1", "/usr/local/sbin/slurmd", '#!/bin/sh\ncase "$1" in -V | -C) exec /usr/sbin/slurmd "$@" ;; esac\n'
+               '[ ! -e /tmp/good ] || exec /usr/sbin/slurmd "$@"\necho "slurmd: fatal: no such disk" >&2; exit 1\n', "0755")
+    site.join("h1", site.token())
+    site.agent("h1", "--slurmd", "/usr/local/sbin/slurmd")
+    expect("no such disk" in site.phase("gpu-1", "Refused"), f"the message is {site.nodes()['gpu-1']['message']}")
+    wait("the host has the cause", lambda: "no such disk" in site.status("h1")["message"], LIMIT)
+    expect(not site.records(), "Slurm has a node")
+    site.run("h1", "touch", "/tmp/good")
+    site.ready("gpu-1")
+
+
+# --- Secrets --------------------------------------------------------------------------------------------------------
+
+
+def secrets_of(token, key):
+    """Returns the forms in which secrets may be written down, by a name for people."""
+    secret = bytes_of(token)[SECRET]
+    return {"the token": token.encode(), "its secret": secret.hex().encode(), "its secret, raw": secret,
+            "the auth key": key[:24], "the auth key in base64": base64.b64encode(key[:24]), "the auth key in hex": key[:16].hex().encode()}
+
+
+@test(hosts=2)
+def secrets_are_written_nowhere(site):
+    site.run("ctl", "sh", "-c", "head -c 768 /dev/urandom | base64 -w0 >/etc/slurm/slurm.key")
+    site.end("ctl", "slurmctld --systemd", "TERM")
+    site.slurmctld()
+    with_pool(site)
+    token = site.token("gpu", "--uses", "2")
+    key = site.run("ctl", "cat", "/etc/slurm/slurm.key").stdout.encode()
+    secrets = secrets_of(token, key)
+    # One join shows its token for as long as it waits, one gets it from a file.
+    site.script("spawn", "h1", "h1.join.log", "slurm-enlist", "join", "--token", token, "--no-service", "--wait", "600")
+    site.write("h2", "/root/token", token + "\n", "0600")
+    site.run("h2", "slurm-enlist", "join", "--token-file", "/root/token", "--no-service", "--wait", "0")
+    site.run("h2", "rm", "/root/token")
+    wait("both have joined", lambda: len(site.nodes()) == 2, LIMIT)
+
+    def in_no_process():
+        for host in ("ctl", "h1", "h2"):
+            told = site.out(host, "sh", "-c", "cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ 2>/dev/null | tr '\\0' ' '").encode()
+            for name, secret in secrets.items():
+                expect(secret not in told, f"{host}: {name} is in a command line or an environment")
+
+    in_no_process()
+    expect(site.processes("h1", "slurm-enlist join"), "the join has ended")
+    for host in ("h1", "h2"):
+        site.agent(host)
+    site.ready("gpu-1", "gpu-2")
+    refused(site, "h2", altered(token), "the token is not known", flags=["--again"])
+    in_no_process()
+    for host in ("ctl", "h1", "h2"):
+        for path, (mode, content) in site.files(host).items():
+            for name, secret in secrets.items():
+                if secret in content:
+                    expect("key" in name and path == "/etc/slurm/slurm.key" and mode == 0o600, f"{host}:{path} (mode {mode:o}) has {name}")
+            if path.startswith(STATE + "/") and not path.endswith(".crt"):
+                expect(mode == 0o600, f"{host}:{path} has mode {mode:o}")
+    for log in site.folder.glob("log/*"):
+        for name, secret in secrets.items():
+            expect(secret not in log.read_bytes(), f"{log.name} has {name}")
+    told = (site.out("ctl", "slurm-enlist", "node", "list", "-o", "json") + site.out("ctl", "slurm-enlist", "pool", "list", "-o", "json")).encode()
+    for name, secret in secrets.items():
+        expect(secret not in told, f"the coordinator tells {name}")
+
+
+@test(hosts=1)
+def a_key_that_is_damaged_is_written_again(site):
+    with_pool(site)
+    site.enlist("h1")
+    site.ready("gpu-1")
+    key = site.out("h1", "sha256sum", "/etc/slurm/slurm.key")
+    site.run("h1", "sh", "-c", "echo damaged >/etc/slurm/slurm.key")
+    wait("the key is as it was", lambda: site.out("h1", "sha256sum", "/etc/slurm/slurm.key") == key, LIMIT)
+    site.ready("gpu-1")
+
+
+@test(hosts=2)
+def the_network_of_a_host_is_cut(site):
+    with_pool(site)
+    site.enlist("h1", "h2")
+    site.ready("gpu-1", "gpu-2")
+    before = site.processes("h1", "/usr/sbin/slurmd")
+    site.script("cut", "h1")
+    wait("the agent tells", lambda: site.status("h1").get("error"), LIMIT)
+    expect(site.processes("h1", "/usr/sbin/slurmd") == before, "slurmd was restarted")
+    site.script("plug", "h1")
+    wait("the agent has the coordinator again", lambda: "error" not in site.status("h1"), LIMIT)
+    site.ready("gpu-1", "gpu-2")
+    expect(site.processes("h1", "/usr/sbin/slurmd") == before, "slurmd was restarted")
+
+
+# --- Running the tests ----------------------------------------------------------------------------------------------
+
+
+def run(release, folder, function, hosts):
+    """Runs a test on hosts of its own. Returns whether it passed."""
+    name, began = f"{release} {function.__name__.replace('_', ' ')}", time.monotonic()
+    site = Site(release, folder, hosts)
+    try:
+        site.__enter__()
+        function(site)
+    except Exception as error:  # pylint: disable=broad-except
+        print(f"not ok  {name}: {error if isinstance(error, Failed) else traceback.format_exc()}", flush=True)
+        if not os.environ.get("KEEP"):
+            site.tell()
+            site.__exit__(None, None, None)
+        return False
+    site.__exit__(None, None, None)
+    print(f"ok      {name} ({time.monotonic() - began:.1f} s)", flush=True)
+    return True
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--slurm", action="append", help="Slurm release of the local images; may be repeated")
+    parser.add_argument("--dir", help="where the hosts are (default: a new folder in /tmp)")
+    parser.add_argument("names", nargs="*")
+    arguments = parser.parse_args()
+    chosen = [(function, hosts) for function, hosts in TESTS
+              if not arguments.names or any(part in function.__name__ for part in arguments.names)]
+    folder = arguments.dir or tempfile.mkdtemp(prefix="enlist-test.")
+    results = []
+    for release in arguments.slurm or releases():
+        for function, hosts in chosen:
+            results.append(run(release, folder, function, hosts))
+            if not results[-1] and os.environ.get("KEEP"):
+                print(f"the hosts are kept in {folder}", flush=True)
+                return 1
+    if not arguments.dir:
+        shutil.rmtree(folder, ignore_errors=True)
+    print(f"{sum(results)} passed, {len(results) - sum(results)} failed")
+    return 0 if results and all(results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
