@@ -20,7 +20,7 @@ Agent::Agent(core::Loop& loop, core::Random& random, core::Logger& log, net::Htt
       connection_(loop, random, transport,
                   {.on_reply = [this](const SyncReply& reply) { told(reply); },
                    .on_trouble = [this](const std::string& why) { troubled(why); }}),
-      machine_(loop, random, std::move(host), std::move(service), std::move(options), std::move(memory),
+      machine_(loop, std::move(host), std::move(service), std::move(options), std::move(memory),
                {.on_look = [this](bool changed) { looked(changed); },
                 .fetch_key = [this](auto done) { connection_.fetch_key(std::move(done)); },
                 .report = [this](const Report& report) { connection_.report(report); },

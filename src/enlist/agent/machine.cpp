@@ -111,10 +111,9 @@ core::Result<Facts> read_facts(Host& host, const MachineOptions& options) {
   return out;
 }
 
-Machine::Machine(core::Loop& loop, core::Random& random, std::shared_ptr<Host> host, std::shared_ptr<Service> service,
-                 MachineOptions options, Memory memory, Callbacks callbacks)
+Machine::Machine(core::Loop& loop, std::shared_ptr<Host> host, std::shared_ptr<Service> service, MachineOptions options,
+                 Memory memory, Callbacks callbacks)
     : loop_(loop),
-      random_(random),
       host_(std::move(host)),
       service_(std::move(service)),
       options_(std::move(options)),
@@ -259,12 +258,15 @@ void Machine::carry_out(std::function<core::Result<void>()> work, std::function<
 }
 
 void Machine::start_slurmd(const StartSlurmd& act, const Done& done) {
-  const std::string instance = core::hex(random_.bytes(8));
+  // Slurm stores the id of the first registration only: a slurmd that registers again with another id is not told apart from one
+  // that has not registered.
+  const std::string instance = core::short_digest(memory_.coordinator + " " + act.launch.node);
   auto arguments = slurmd_arguments(act.launch.node, act.launch.conf, act.launch.controllers, instance);
   carry_out([service = service_, arguments = std::move(arguments)] { return service->start(arguments); },
             [this, number = act.registrations, key = memory_.key.revision] {
               memory_.registrations = std::max(memory_.registrations, number);
               memory_.loaded_key = key;
+              check_.instance.clear();  // It is due again for this slurmd.
               check_at_ = {};
             },
             true, done);

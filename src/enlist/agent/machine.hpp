@@ -8,7 +8,6 @@
 #include <string>
 
 #include "core/loop.hpp"
-#include "core/random.hpp"
 #include "enlist/agent/connection.hpp"
 #include "enlist/agent/plan.hpp"
 #include "enlist/host/host.hpp"
@@ -37,8 +36,8 @@ class Machine final : public plan::Target {
     std::function<bool()> at_rest;  ///< Nothing is expected to change: the host is read less often.
   };
   /// `memory`: as it is in agent.json.
-  Machine(core::Loop& loop, core::Random& random, std::shared_ptr<Host> host, std::shared_ptr<Service> service,
-          MachineOptions options, Memory memory, Callbacks callbacks);
+  Machine(core::Loop& loop, std::shared_ptr<Host> host, std::shared_ptr<Service> service, MachineOptions options,
+          Memory memory, Callbacks callbacks);
 
   /// Reads the host now, and again all the time.
   void look();
@@ -69,7 +68,6 @@ class Machine final : public plan::Target {
   void carry_out(std::function<core::Result<void>()> work, std::function<void()> after, bool looks, Done done);
 
   core::Loop& loop_;
-  core::Random& random_;
   std::shared_ptr<Host> host_;
   std::shared_ptr<Service> service_;
   MachineOptions options_;

@@ -115,7 +115,7 @@ struct WriteKey final : plan::Act {
   Memory memory;  ///< It is saved, with the key, before the key is written.
 };
 
-/// Starts slurmd, with a new instance id. Restarts it if it runs.
+/// Starts slurmd, with the instance id of this host. Restarts it if it runs.
 struct StartSlurmd final : plan::Act {
   StartSlurmd(Launch how, std::uint64_t number) : launch(std::move(how)), registrations(number) {}
   [[nodiscard]] core::Json describe() const override;

@@ -144,17 +144,33 @@ class SystemdService final : public Service {
 
 // --- without systemd ---
 
+/// Reports whether a process has threads beside its first one.
+bool has_other_threads(pid_t pid) {
+  std::error_code error;
+  const fs::directory_iterator threads("/proc/" + std::to_string(pid) + "/task", error);
+  return !error && std::ranges::any_of(threads, [&](const fs::directory_entry& thread) {
+    return thread.path().filename() != std::to_string(pid);
+  });
+}
+
 /// Returns when a process started, in ticks since the boot: field 22 of /proc/PID/stat (proc(5)). "": there is none, or it has
 /// ended and nobody has waited for it.
 std::string start_of(Host& host, pid_t pid) {
-  const auto stat = host.read("/proc/" + std::to_string(pid) + "/stat");
-  if (!stat) return {};
-  const std::size_t name_end = stat->rfind(')');
-  if (name_end == std::string::npos || name_end + 2 >= stat->size()) return {};
-  std::string_view rest = std::string_view(*stat).substr(name_end + 2);
-  if (rest.starts_with('Z') || rest.starts_with('X')) return {};
-  for (int field = 3; field < 22; ++field) rest.remove_prefix(std::min(rest.find(' ') + 1, rest.size()));
-  return std::string(rest.substr(0, rest.find(' ')));
+  for (bool again : {false, true}) {
+    const auto stat = host.read("/proc/" + std::to_string(pid) + "/stat");
+    if (!stat) return {};
+    const std::size_t name_end = stat->rfind(')');
+    if (name_end == std::string::npos || name_end + 2 >= stat->size()) return {};
+    std::string_view rest = std::string_view(*stat).substr(name_end + 2);
+    // When another thread calls execve(2), as slurmd does to reconfigure, the first one is a zombie until it is replaced.
+    if ((rest.starts_with('Z') || rest.starts_with('X')) && !has_other_threads(pid)) {
+      if (again) return {};
+      continue;
+    }
+    for (int field = 3; field < 22; ++field) rest.remove_prefix(std::min(rest.find(' ') + 1, rest.size()));
+    return std::string(rest.substr(0, rest.find(' ')));
+  }
+  return {};
 }
 
 class ChildService final : public Service {

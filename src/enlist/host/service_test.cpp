@@ -1,9 +1,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <fstream>
+#include <sstream>
 #include <thread>
 
 #include "enlist/host/host.hpp"
@@ -164,6 +167,29 @@ TEST_F(ChildServiceTest, TellsWhyItEnded) {
   EXPECT_EQ(service->state()->error, "slurmd ended (exit code 4): slurmd: fatal: no key");
   fs::remove(root / "slurmd");
   EXPECT_EQ(service->start({}).error().code, ErrorCode::kNotFound);
+}
+
+TEST_F(ChildServiceTest, AProcessWhoseFirstThreadHasEndedRuns) {
+  // As slurmd for a moment when it reconfigures: another thread calls execve(2).
+  const pid_t pid = fork();
+  if (pid == 0) {
+    std::thread([] { pause(); }).detach();
+    syscall(SYS_exit, 0);  // of this thread alone
+  }
+  const auto after_name = [&] {
+    const std::string stat = host->read("/proc/" + std::to_string(pid) + "/stat").value_or("");
+    return stat.substr(stat.rfind(')') + 2);
+  };
+  ASSERT_TRUE(until([&] { return after_name().starts_with("Z"); }));
+  std::istringstream words(after_name());
+  std::string start;
+  for (int field = 3; field <= 22; ++field) words >> start;
+  auto service = make("");
+  ASSERT_TRUE(host->write(root / "log/slurmd.log.state",
+                          R"({"pid": )" + std::to_string(pid) + R"(, "start": ")" + start + R"(", "arguments": []})", 0600));
+  EXPECT_TRUE(service->state()->running);
+  EXPECT_EQ(kill(pid, SIGKILL), 0);
+  EXPECT_TRUE(until([&] { return !service->state()->running; }));
 }
 
 TEST_F(ChildServiceTest, AnotherProcessWithTheSameNumberIsNotTheChild) {

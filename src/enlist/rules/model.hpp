@@ -26,7 +26,9 @@ struct Report {
   std::string hostname, boot_id;
   std::string slurm_version{};      ///< Of the installed slurmd: "26.05.1".
   std::string conf{};               ///< The value of --conf with which slurmd was started; "": it was not started.
-  std::string instance_id{};        ///< The value of --instance-id: it is new at each start of slurmd by the agent.
+  /// The value of --instance-id. It tells hosts apart, not the starts of slurmd: Slurm stores the id of the first
+  /// registration, and keeps it as long as it has the record of the node (seen with 26.05.5).
+  std::string instance_id{};
   bool running = false;             ///< slurmd runs.
   std::string key_revision{};       ///< The revision of the auth key in its file; "": none.
   std::uint64_t registrations = 0;  ///< The last Desired::registrations that the agent has carried out.
