@@ -258,8 +258,8 @@ void Machine::carry_out(std::function<core::Result<void>()> work, std::function<
 }
 
 void Machine::start_slurmd(const StartSlurmd& act, const Done& done) {
-  // Slurm stores the id of the first registration only: a slurmd that registers again with another id is not told apart from one
-  // that has not registered.
+  // Slurm stores the id of the first registration only: a slurmd that registers again with another id is not told apart from
+  // one that has not registered.
   const std::string instance = core::short_digest(memory_.coordinator + " " + act.launch.node);
   auto arguments = slurmd_arguments(act.launch.node, act.launch.conf, act.launch.controllers, instance);
   carry_out([service = service_, arguments = std::move(arguments)] { return service->start(arguments); },

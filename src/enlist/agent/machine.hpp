@@ -36,8 +36,8 @@ class Machine final : public plan::Target {
     std::function<bool()> at_rest;  ///< Nothing is expected to change: the host is read less often.
   };
   /// `memory`: as it is in agent.json.
-  Machine(core::Loop& loop, std::shared_ptr<Host> host, std::shared_ptr<Service> service, MachineOptions options,
-          Memory memory, Callbacks callbacks);
+  Machine(core::Loop& loop, std::shared_ptr<Host> host, std::shared_ptr<Service> service, MachineOptions options, Memory memory,
+          Callbacks callbacks);
 
   /// Reads the host now, and again all the time.
   void look();

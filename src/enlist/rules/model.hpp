@@ -24,8 +24,8 @@ struct Pool {
 /// What an agent says of its host. The coordinator believes an agent about its own node only.
 struct Report {
   std::string hostname, boot_id;
-  std::string slurm_version{};      ///< Of the installed slurmd: "26.05.1".
-  std::string conf{};               ///< The value of --conf with which slurmd was started; "": it was not started.
+  std::string slurm_version{};  ///< Of the installed slurmd: "26.05.1".
+  std::string conf{};           ///< The value of --conf with which slurmd was started; "": it was not started.
   /// The value of --instance-id. It tells hosts apart, not the starts of slurmd: Slurm stores the id of the first
   /// registration, and keeps it as long as it has the record of the node (seen with 26.05.5).
   std::string instance_id{};
