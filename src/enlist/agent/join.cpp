@@ -63,6 +63,7 @@ core::Result<JoinReply> ask(const JoinParts& parts, const TokenText& token, cons
       .port = token.port,
       .tls = {.cert_pem = identity.cert_pem, .key_pem = identity.key_pem, .pinned_key = token.coordinator}};
   const core::MonoTime end = parts.now() + kJoinLimit;
+  bool unknown = false;
   while (true) {
     const core::Duration rest = std::max(end - parts.now(), core::Duration{1000});
     auto reply = read_reply(parts.send(endpoint, {.method = "POST",
@@ -70,9 +71,15 @@ core::Result<JoinReply> ask(const JoinParts& parts, const TokenText& token, cons
                                                   .headers = {{"content-type", "application/json"}},
                                                   .body = core::canonical(to_json(message)),
                                                   .timeout = rest}));
-    if (reply || (reply.error().code != ErrorCode::kUnavailable && reply.error().code != ErrorCode::kUnknownOutcome))
+    if (reply) return reply;
+    ErrorCode& code = reply.error().code;
+    unknown = unknown || code == ErrorCode::kUnknownOutcome;
+    const bool may_pass = code == ErrorCode::kUnavailable || code == ErrorCode::kUnknownOutcome;
+    if (!may_pass || parts.now() + kJoinAgain >= end) {
+      // The last answer says nothing about an earlier one that was lost.
+      if (unknown) code = ErrorCode::kUnknownOutcome;
       return reply;
-    if (parts.now() + kJoinAgain >= end) return reply;
+    }
     parts.sleep(kJoinAgain);
   }
 }

@@ -144,6 +144,12 @@ TEST_F(JoinTest, ALostAnswerIsAskedForAgainWithTheSameKey) {
   EXPECT_EQ(requests.size(), 2U);
 }
 
+TEST_F(JoinTest, TheKeyIsKeptIfAnyAnswerWasLost) {
+  replies = {core::fail(ErrorCode::kUnknownOutcome, "cut"), core::fail(ErrorCode::kUnavailable, "connection refused")};
+  EXPECT_EQ(run(), 1);
+  EXPECT_TRUE(host.files.contains("/var/lib/slurm-enlist/host.key")) << "the coordinator may know it";
+}
+
 TEST_F(JoinTest, ReadsTheTokenFromAFileOrFromStandardInput) {
   options.wait = 0s;
   input = std::exchange(options.token, "") + "\n";

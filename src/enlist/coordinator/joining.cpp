@@ -10,6 +10,7 @@
 #include "enlist/rules/names.hpp"
 #include "enlist/rules/node_conf.hpp"
 #include "enlist/rules/pool_file.hpp"
+#include "slurm/conf/conf.hpp"
 #include "slurm/rest/release.hpp"
 
 namespace enlist {
@@ -77,25 +78,33 @@ core::Result<void> check_release(const std::string& slurmd, const std::string& s
   return core::fail(ErrorCode::kInvalid, problem + "; install slurmd " + slurmctld);
 }
 
-/// Returns the token after one more use; nullopt: it is used up.
-std::optional<Token> left_of(Token token) {
-  if (--token.uses_left <= 0) return {};
+/// Returns the token after one more use. One that is used up is kept until it expires, for hosts whose answer was lost.
+Token left_of(Token token) {
+  --token.uses_left;
   return token;
+}
+
+auto node_with(const Contents& now, const std::string& key) {
+  return std::ranges::find(now.nodes, key, [](const auto& entry) -> const std::string& { return entry.second.key; });
 }
 
 }  // namespace
 
-core::Result<void> check_token(const Contents& now, const std::string& digest, core::WallTime at) {
+core::Result<void> check_token(const Contents& now, const std::string& digest, const std::string& key, core::WallTime at) {
   const auto found = now.tokens.find(digest);
-  if (found != now.tokens.end() && found->second.uses_left > 0 && at < found->second.expires) return {};
+  if (found != now.tokens.end() && at < found->second.expires) {
+    if (found->second.uses_left > 0) return {};
+    const auto own = node_with(now, key);
+    if (own != now.nodes.end() && own->second.pool == found->second.pool && !own->second.revoked) return {};
+  }
   return core::fail(ErrorCode::kUnauthorized,
                     "the token is not known, has expired or is used up; make a new one with slurm-enlist token POOL");
 }
 
 core::Result<Changes> join(const Contents& now, const SlurmNow& slurm, const JoinAsk& ask, core::WallTime at, Joined& out) {
-  if (auto good = check_token(now, ask.token, at); !good) return std::unexpected(good.error());
+  if (auto good = check_token(now, ask.token, ask.key, at); !good) return std::unexpected(good.error());
   const Token& token = now.tokens.at(ask.token);
-  const auto own = std::ranges::find(now.nodes, ask.key, [](const auto& entry) { return entry.second.key; });
+  const auto own = node_with(now, ask.key);
   if (own != now.nodes.end() && own->second.pool != token.pool)
     return core::fail(ErrorCode::kConflict,
                       fmt::format("this host has joined already: it is node {} of pool {}; a token of pool {} lets "
@@ -115,6 +124,8 @@ core::Result<Changes> join(const Contents& now, const SlurmNow& slurm, const Joi
   if (own != now.nodes.end()) {
     Node node = own->second;
     out = {node.name, node.pool, true};
+    // Nothing changes, and no use of the token is taken.
+    if (!node.revoked) return Changes{};
     node.revoked = false;
     changes.nodes.emplace(node.name, std::move(node));
     return changes;
@@ -138,6 +149,9 @@ core::Result<Changes> make_pool(const Contents& now, const SlurmNow& slurm, Pool
   if (auto good = check_partition_conf(wish.partition_conf); !good) return std::unexpected(good.error());
   // The detected words of any host are of this form.
   if (auto good = merged_conf("CPUs=1 RealMemory=1", wish.node_conf); !good) return std::unexpected(good.error());
+  // slurmd ends with a word that it does not know.
+  if (const auto words = slurm::conf::parse_node_conf(wish.node_conf); !words.problems.empty())
+    return core::fail(ErrorCode::kInvalid, "node words: " + words.problems.front().str());
   if (const auto found = now.pools.find(wish.name); found != now.pools.end()) {
     if (found->second.partition_conf == wish.partition_conf && found->second.node_conf == wish.node_conf) return Changes{};
     return core::fail(ErrorCode::kAlreadyExists,
@@ -159,7 +173,7 @@ core::Result<Changes> make_token(const Contents& now, const std::string& digest,
                                                         token.pool.substr(0, kLongestName)));
   Changes changes;
   for (const auto& [old, one] : now.tokens) {
-    if (one.uses_left <= 0 || one.expires <= at) changes.tokens.emplace(old, std::nullopt);
+    if (one.expires <= at) changes.tokens.emplace(old, std::nullopt);
   }
   changes.tokens.insert_or_assign(digest, token);
   return changes;

@@ -28,9 +28,11 @@ struct Joined {
   bool again = false;  ///< The host has joined before, and gets its old node.
 };
 
-/// Reports whether a token can be used. Error: kUnauthorized. The message is the same in all cases, so that nobody learns which
+/// Reports whether the host with this key can use a token. A token that is used up is still good for a host that has joined its
+/// pool: the answer may have been lost. Error: kUnauthorized. The message is the same in all cases, so that nobody learns which
 /// tokens exist.
-[[nodiscard]] core::Result<void> check_token(const Contents& now, const std::string& digest, core::WallTime at);
+[[nodiscard]] core::Result<void> check_token(const Contents& now, const std::string& digest, const std::string& key,
+                                             core::WallTime at);
 
 /// Decides whether a host may join, and under which name. Errors: those of check_token; kConflict (the key has joined another
 /// pool); kUnavailable (Slurm does not answer); kInvalid (anything else).
@@ -41,7 +43,7 @@ struct Joined {
 /// kAlreadyExists (its name is taken), kUnavailable (Slurm does not answer).
 [[nodiscard]] core::Result<Changes> make_pool(const Contents& now, const SlurmNow& slurm, Pool wish);
 
-/// Adds a token, and removes those that cannot be used any more. Errors: kInvalid, kNotFound (there is no such pool).
+/// Adds a token, and removes those that have expired. Errors: kInvalid, kNotFound (there is no such pool).
 [[nodiscard]] core::Result<Changes> make_token(const Contents& now, const std::string& digest, const Token& token,
                                                core::WallTime at);
 

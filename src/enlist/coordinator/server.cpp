@@ -121,7 +121,7 @@ void Server::join(const net::HttpRequest& request, Reply reply) {
                     .slurm_version = wish->slurm_version,
                     .conf = wish->conf};
   // Wrong tokens cost no transaction.
-  if (auto good = check_token(store_.contents(), ask.token, loop_.clock().wall()); !good)
+  if (auto good = check_token(store_.contents(), ask.token, ask.key, loop_.clock().wall()); !good)
     return refuse_token(reply, good.error());
   const auto got = std::make_shared<Joined>();
   store_.commit(

@@ -131,9 +131,20 @@ TEST_F(ServerTest, AHostJoinsOnceWithAToken) {
   EXPECT_EQ(node.key, kHost);
   EXPECT_EQ(node.report.hostname, "host-a");
   EXPECT_EQ(store.contents().pools.at("gpu").next_number, 2);
-  EXPECT_THAT(store.contents().tokens, IsEmpty());
+  EXPECT_EQ(store.contents().tokens.at(digest_of(kSecret)).uses_left, 0);
   EXPECT_EQ(store.commits, 1) << "one transaction";
   EXPECT_THAT(told(join(join_body(), kOtherHost)), HasSubstr("401 the token is not known, has expired or is used up"));
+}
+
+TEST_F(ServerTest, AHostWhoseAnswerWasLostAsksAgain) {
+  body(join(join_body()));
+  EXPECT_EQ(core::get_string(body(join(join_body())), {"node"}), "gpu-1") << "although the token is used up";
+  EXPECT_EQ(store.commits, 1) << "nothing changes";
+  store.set().nodes.at("gpu-1").revoked = true;
+  EXPECT_THAT(told(join(join_body())), HasSubstr("401")) << "it undoes no revocation";
+  store.set().nodes.at("gpu-1").revoked = false;
+  loop.advance(1h);
+  EXPECT_THAT(told(join(join_body())), HasSubstr("401")) << "it has expired";
 }
 
 TEST_F(ServerTest, TwoHostsWithOneUseOfATokenBecomeOneNode) {
@@ -188,7 +199,7 @@ TEST_F(ServerTest, AHostThatJoinsAgainGetsItsNodeAgain) {
   EXPECT_EQ(core::get_string(body(join(join_body())), {"node"}), "gpu-7");
   EXPECT_FALSE(store.contents().nodes.at("gpu-7").revoked);
   EXPECT_EQ(store.contents().nodes.size(), 1U);
-  EXPECT_THAT(store.contents().tokens, IsEmpty());
+  EXPECT_EQ(store.contents().tokens.at(digest_of(kSecret)).uses_left, 0);
 }
 
 TEST_F(ServerTest, WhatCannotWorkIsRefusedAndLeavesNothingBehind) {
@@ -387,6 +398,7 @@ TEST_F(ServerTest, APoolThatCannotBeIsRefused) {
   EXPECT_THAT(make("GPU"), HasSubstr("422"));
   EXPECT_THAT(make("cpu", "Nodes=a"), HasSubstr("422"));
   EXPECT_THAT(make("cpu", "", "State=IDLE"), HasSubstr("422"));
+  EXPECT_THAT(make("cpu", "", "Bogus=1"), HasSubstr("422 node words: Bogus"));
   EXPECT_THAT(make("gpu", "MaxTime=60"), HasSubstr("409 pool gpu exists already"));
   host.files["/etc/slurm/slurm.conf"] = "ClusterName=site\nSlurmctldHost=ctl\nNodeSet=sets Feature=x\n";
   http.on("GET", kBase + "/nodes/", slurm::testing::nodes(slurm::testing::node("login", R"("IDLE")"), 200));
