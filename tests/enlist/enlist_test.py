@@ -167,12 +167,13 @@ def a_restart_of_slurmctld_changes_nothing(site):
     site.enlist("h1")
     site.ready("gpu-1")
     job = site.submit()
-    before = site.processes("h1", "/usr/sbin/slurmd"), site.registered("gpu-1")
+    # slurmctld knows the start of a slurmd only from its registration.
+    before = site.processes("h1", "/usr/sbin/slurmd")
     site.end("ctl", "slurmctld --systemd", "TERM")
     site.slurmctld()
     wait("the node is back", lambda: "ALLOCATED" in str(site.records()["gpu-1"]["state"]) or "MIXED" in str(site.records()["gpu-1"]["state"]),
          LIMIT)
-    expect((site.processes("h1", "/usr/sbin/slurmd"), site.registered("gpu-1")) == before, "slurmd was restarted")
+    expect(site.processes("h1", "/usr/sbin/slurmd") == before, "slurmd was restarted")
     site.ends_well(job, "h1")
     site.ready("gpu-1")
 
@@ -323,8 +324,8 @@ def bad_tokens_are_refused(site):
     used = site.token()
     site.join("h1", used)
     refused(site, "h2", used, unknown)
-    # Twice by the same host: --again is told that the token is used up, and the host stays what it is.
-    refused(site, "h1", used, unknown, flags=["--again"])
+    # By the same host a token can be used again, because an answer may be lost. The host stays what it is.
+    expect("This host is gpu-1" in site.join("h1", used, "--again").stdout and list(site.nodes()) == ["gpu-1"], "the host is another node")
     site.agent("h1")
     site.ready("gpu-1")
     done = site.join("h1", site.token())

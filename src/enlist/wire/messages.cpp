@@ -8,8 +8,6 @@
 #include <type_traits>
 #include <utility>
 
-#include "core/hash.hpp"
-
 namespace enlist {
 namespace {
 
@@ -87,6 +85,11 @@ template <>
 struct Members<Sync> {
   static constexpr auto kAll = std::tuple(required("report", &Sync::report), optional("revision", &Sync::revision),
                                           Member{"wait_ms", &Sync::wait_ms, false, 0, 30000});
+};
+template <>
+struct Members<SyncReply> {
+  static constexpr auto kAll = std::tuple(required("desired", &SyncReply::desired), optional("revision", &SyncReply::revision),
+                                          optional("phase", &SyncReply::phase), optional("message", &SyncReply::message));
 };
 
 template <class T>
@@ -230,6 +233,9 @@ Json to_json(const JoinReply& reply) {
 Json to_json(const Sync& sync) {
   return written(sync);
 }
+Json to_json(const SyncReply& reply) {
+  return written(reply);
+}
 
 template <class T>
 core::Result<T> from_json(const Json& json) {
@@ -247,9 +253,6 @@ template core::Result<Desired> from_json(const Json& json);
 template core::Result<JoinRequest> from_json(const Json& json);
 template core::Result<JoinReply> from_json(const Json& json);
 template core::Result<Sync> from_json(const Json& json);
-
-std::string revision_of(const Desired& desired) {
-  return core::short_digest(core::canonical(to_json(desired)));
-}
+template core::Result<SyncReply> from_json(const Json& json);
 
 }  // namespace enlist

@@ -59,9 +59,5 @@ core::Json to_json(const Sync& sync);
 core::Json to_json(const SyncReply& reply);
 template <class T>
 core::Result<T> from_json(const core::Json& json);  ///< Of the types above.
-template <>
-core::Result<SyncReply> from_json<SyncReply>(const core::Json& json);
-/// Returns the revision of a Desired: a digest of its content.
-std::string revision_of(const Desired& desired);
 
 }  // namespace enlist

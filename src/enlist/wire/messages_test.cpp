@@ -116,17 +116,6 @@ TEST(Messages, WrongTypesAreNamedWithoutTheirValue) {
     EXPECT_EQ(refusal<Sync>(with(to_json(Sync{}), "wait_ms", wait)), "wait_ms: must be an integer from 0 to 30000");
 }
 
-TEST(Messages, ARevisionIsThatOfTheContent) {
-  const Desired one{.node = "gpu-1", .pool = "gpu", .cluster = "c", .controllers = {"a:1", "b:1"}};
-  Desired other = one;
-  EXPECT_EQ(revision_of(one), revision_of(other));
-  other.controllers = {"b:1", "a:1"};
-  EXPECT_NE(revision_of(one), revision_of(other));
-  other = one;
-  other.registrations = 1;
-  EXPECT_NE(revision_of(one), revision_of(other));
-}
-
 /// Draws values of every type that a message has.
 struct Draw {
   static std::string text() {
