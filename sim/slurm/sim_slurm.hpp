@@ -437,7 +437,7 @@ class SimSlurm {
   bool try_start(SimJob& job);
   [[nodiscard]] bool may_use(const SimJob& job, const SimNode& node) const;
   [[nodiscard]] SlurmErrno prospects(const SimJob& job) const;
-  void tell_why(SimJob& job, bool first);
+  void tell_why(SimJob& job, SlurmErrno why, bool first);
   void run_out(std::int64_t id, std::uint64_t turn);
   void end_job(SimJob& job, SimJob::State state);
   void start_clock(SimJob& job);

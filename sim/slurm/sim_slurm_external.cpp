@@ -158,11 +158,11 @@ SlurmErrno SimSlurm::prospects(const SimJob& job) const {
   return SlurmErrno::kSuccess;
 }
 
-/// Sets the reason of an external job that waits. A job that no node can ever run is held, until somebody changes it. `first`:
-/// no job of its partition waits before it.
-void SimSlurm::tell_why(SimJob& job, bool first) {
+/// Sets the reason of an external job that waits. A job that no node can ever run is held, until somebody changes it. `why`: its
+/// prospects(). `first`: no job of its partition waits before it.
+void SimSlurm::tell_why(SimJob& job, SlurmErrno why, bool first) {
   std::string reason = first ? "Resources" : "Priority", description;
-  switch (prospects(job)) {
+  switch (why) {
     case SlurmErrno::kJobHeld:
       reason = job.reason == "BadConstraints" || job.reason == "JobHeldAdmin" ? job.reason : "JobHeldUser";
       break;
@@ -220,7 +220,7 @@ SimSlurm::Submission SimSlurm::submit_external(JobRequest request) {
     job.start = job.end = now_seconds();
     return {0, why};
   }
-  if (why != SlurmErrno::kSuccess) tell_why(job, true);
+  if (why != SlurmErrno::kSuccess) tell_why(job, why, true);
   return {id, why};
 }
 
