@@ -158,8 +158,8 @@ SlurmErrno SimSlurm::prospects(const SimJob& job) const {
   return SlurmErrno::kSuccess;
 }
 
-/// Sets the reason of an external job that waits. A job that no node can ever run is held, until somebody changes it. `why`: its
-/// prospects(). `first`: no job of its partition waits before it.
+/// Sets the reason of an external job that waits. A job that no node can ever run is held, until somebody changes it. `why`:
+/// its prospects(). `first`: no job of its partition waits before it.
 void SimSlurm::tell_why(SimJob& job, SlurmErrno why, bool first) {
   std::string reason = first ? "Resources" : "Priority", description;
   switch (why) {

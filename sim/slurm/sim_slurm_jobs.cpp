@@ -15,8 +15,9 @@ constexpr std::int64_t kJobAge = 300;
 bool asks_for_the_same(const SimJob& one, const SimJob& other) {
   const auto wish = [](const SimJob& job) {
     const JobRequest& ask = job.request;
-    return std::tie(ask.partition, ask.nodes, ask.exclusive, ask.tasks_per_node, ask.cpus_per_task, ask.memory, ask.required_nodes,
-                    ask.external, ask.excluded_nodes, ask.constraints, ask.tres_per_node, ask.held, job.excludes_none);
+    return std::tie(ask.partition, ask.nodes, ask.exclusive, ask.tasks_per_node, ask.cpus_per_task, ask.memory,
+                    ask.required_nodes, ask.external, ask.excluded_nodes, ask.constraints, ask.tres_per_node, ask.held,
+                    job.excludes_none);
   };
   return wish(one) == wish(other);
 }

@@ -634,13 +634,16 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
           [this, evidence, then = std::move(then)](const JobPtr& job) {
             if (!evidence.good_at(loop.clock().mono()))
               return fail(job, {ErrorCode::kExpired, "what Slurm said of it is too old by now", 0, {}, {}});
-            with_live_jobs(job, [job, evidence, then](Impl& self, const LiveJobs& jobs) {
-              const auto it = std::ranges::find(jobs, evidence.id(), [](const auto& row) { return row->id; });
-              if (it == jobs.end()) return then(self, job, nullptr);
-              if (mark_of(**it) != evidence.mark())
+            Client* to = client(job);
+            if (to == nullptr) return;
+            const auto found = [job, evidence, then](Impl& self, const core::Result<std::shared_ptr<const slurm::Job>>& live) {
+              if (!live && live.error().code == ErrorCode::kNotFound) return then(self, job, nullptr);
+              if (!live) return self.fail(job, live.error());
+              if (mark_of(**live) != evidence.mark())
                 return self.fail(job, {ErrorCode::kConflict, "it is another one by now", 0, {}, {}});
-              then(self, job, (*it)->in_queue() ? it->get() : nullptr);
-            });
+              then(self, job, (*live)->in_queue() ? live->get() : nullptr);
+            };
+            to->job(evidence.id(), guard<std::shared_ptr<const slurm::Job>>(found));
           });
   }
 
