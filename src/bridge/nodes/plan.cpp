@@ -165,23 +165,24 @@ class Pass {
   }
 
   void keep_from_work() {
-    std::string why = why_drained();
+    const std::string why = why_drained();
     const auto held = own_hold(*node_, in_.installation);
-    if (why.empty()) return resume(held.has_value());
-    if (!in_.mark) why = drain_reason(why, in_.installation);
-    const bool needed = !node_->state.drains() || (held ? *held != why : slurm::drained_without(*node_, Owner::kBridge));
+    if (why.empty()) return resume(held);
+    const slurm::Holder holder{Owner::kBridge, in_.mark ? "" : in_.installation};
+    const bool as_wanted = held && held->holder == holder && held->why == why;
+    const bool needed = !node_->state.drains() || (held ? !as_wanted : slurm::drained_without(*node_, holder));
     if (!needed) return;
     out_.lane("slurm").add(
-        {{"drain", "Slurm node", name_}, why, slurm::drain_nodes(in_.settings->cluster, Owner::kBridge, {name_}, why, true)});
+        {{"drain", "Slurm node", name_}, why, slurm::drain_nodes(in_.settings->cluster, holder, {name_}, why, true)});
   }
 
-  void resume(bool held) {
+  void resume(const std::optional<OwnHold>& held) {
     if (host_ == nullptr || !held || !node_->state.drains() || node_->state.has("FAIL")) return;
     // Only a person sets a node without a slurmd DOWN. A slurmd that does not respond must register first.
     if (node_->state.base == "DOWN" && (node_->state.has("EXTERNAL") || slurm::is_silent(*node_))) return;
     out_.lane("slurm").add({{"resume", "Slurm node", name_},
                             "Kubernetes node " + host_->meta.name + " takes pods again",
-                            slurm::resume_node(in_.settings->cluster, Owner::kBridge, name_, node_->reason)});
+                            slurm::resume_node(in_.settings->cluster, held->holder, name_, node_->reason)});
   }
 
   void remove_node() {
@@ -237,8 +238,8 @@ class Pass {
   /// Returns the reason of somebody else who keeps the node from work, or "".
   [[nodiscard]] std::string said_by_others() const {
     if (!out_of_service()) return {};
-    if (held_elsewhere(*node_, in_.installation)) return node_->reason;
-    return slurm::said_by_others(node_->reason, Owner::kBridge);
+    const auto held = own_hold(*node_, in_.installation);
+    return slurm::said_by_others(node_->reason, held ? held->holder : slurm::Holder{Owner::kBridge, in_.installation});
   }
 
   [[nodiscard]] Effects wanted_taints() const {

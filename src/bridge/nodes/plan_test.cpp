@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "bridge/common/held.hpp"
+#include "bridge/nodes/taints.hpp"
 #include "bridge/nodes/testing/world.hpp"
 
 namespace bridge::nodes {
@@ -381,11 +382,12 @@ TEST_F(NodesPlanTest, ANodeThatTakesNoPodsIsDrained) {
   world.slurm_node("a");
   const Json act = world.act("drain");
   EXPECT_EQ(act["owner"], "slurm-bridge");
-  EXPECT_EQ("slurm-bridge: " + act["reason"].get<std::string>(), kCordonedHere);
+  EXPECT_EQ(act["instance"], kInstallation);
+  EXPECT_EQ("slurm-bridge: " + act["reason"].get<std::string>(), kCordoned);
   world.host("a", kNotReady);
-  EXPECT_EQ(world.act("drain")["reason"], "Kubernetes node (a) is not ready, cluster cluster-a");
+  EXPECT_EQ(world.act("drain")["reason"], "Kubernetes node (a) is not ready");
   world.host("a", {{"metadata", {{"deletionTimestamp", "2026-01-01T10:00:00Z"}}}});
-  EXPECT_EQ(world.act("drain")["reason"], "Kubernetes node (a) is being deleted, cluster cluster-a");
+  EXPECT_EQ(world.act("drain")["reason"], "Kubernetes node (a) is being deleted");
 }
 
 TEST_F(NodesPlanTest, OurDrainEndsWithItsCause) {
@@ -421,15 +423,29 @@ TEST_F(NodesPlanTest, TheDrainOfAnotherKubernetesClusterStays) {
   world.slurm_node("a", "IDLE+DRAIN", theirs);
   EXPECT_THAT(world.steps(), ElementsAre("taint Node a", "report Node a"));
   EXPECT_THAT(world.condition(), HasSubstr(theirs));
-  world.host("a", kCordon);
-  EXPECT_THAT(world.steps(), ElementsAre("taint Node a", "report Node a")) << "it drains already";
   world.slurm_node("a", "IDLE", theirs);
+  world.host("a", kCordon);
   EXPECT_THAT(world.steps(), Contains("drain Slurm node a")) << "the reason is left over";
   testing::World retiring(true);
   retiring.host("a");
   retiring.slurm_node("a", "IDLE+DRAIN", theirs);
   EXPECT_THAT(retiring.steps(), IsEmpty());
   EXPECT_THAT(retiring.controller().left(), IsEmpty());
+}
+
+/// Both may have drained the node at the same moment, so that the reason of the one was written over that of the other.
+TEST_F(NodesPlanTest, BridgesOfTwoKubernetesClustersHoldOneNode) {
+  const std::string theirs = "slurm-bridge: Kubernetes node (b) is not ready, cluster cluster-b";
+  world.host("a", kCordon);
+  world.slurm_node("a", "IDLE+DRAIN", theirs);
+  EXPECT_EQ(world.act("drain")["instance"], kInstallation) << "their drain may end before ours";
+  world.slurm_node("a", "IDLE+DRAIN", kCordonedHere + "; " + theirs);
+  EXPECT_THAT(world.steps(), Not(Contains("drain Slurm node a")));
+  EXPECT_EQ(taint_patch()[0]["value"][0]["value"], taint_value(theirs));
+  world.host("a");
+  EXPECT_EQ(world.act("resume")["instance"], kInstallation);
+  world.slurm_node("a", "IDLE+DRAIN", theirs);
+  EXPECT_THAT(world.steps(), Not(Contains("resume Slurm node a")));
 }
 
 TEST_F(NodesPlanTest, BothProgramsHoldAHybridNode) {
@@ -457,7 +473,7 @@ TEST_F(NodesPlanTest, AKubernetesNodeThatGoesIsToldToSlurmOnce) {
   world.slurm_node("a");
   (void)world.plan();
   world.delete_host("a");
-  EXPECT_EQ(world.act("drain")["reason"], "Kubernetes node is gone, cluster cluster-a");
+  EXPECT_EQ(world.act("drain")["reason"], "Kubernetes node is gone");
   world.slurm_node("a", "IDLE+DRAIN", "slurm-bridge: Kubernetes node is gone, cluster cluster-a");
   EXPECT_THAT(world.steps(), IsEmpty());
   world.slurm_node("a");
