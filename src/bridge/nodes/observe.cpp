@@ -168,8 +168,7 @@ bool NodesController::lists_jobs(const slurm::Node& node) {
 }
 
 bool NodesController::is_left(const slurm::Node& node) {
-  const bool drained =
-      own_hold(node, installation_) && hosts().contains(node.name) && other_cluster_of(node, installation_).empty();
+  const bool drained = own_hold(node, installation_) && hosts().contains(node.name);
   return is_ours(node, installation_) || drained || lists_jobs(node);
 }
 

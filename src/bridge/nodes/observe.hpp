@@ -25,7 +25,8 @@ class NodesController final : public kube::TypedController<Observed> {
   [[nodiscard]] std::string name() const override { return "nodes"; }
   [[nodiscard]] std::string share(const kube::Key&) const override { return settings_->cluster; }
   /// Returns the nodes for which a bridge that retires has to stay, in words: Kubernetes nodes with the taint of managed nodes,
-  /// which an external node has until it has left Slurm, and Slurm nodes with a list of jobs for the prolog.
+  /// which an external node has until it has left Slurm, and Slurm nodes with a list of jobs for the prolog or with a drain of
+  /// the bridge.
   [[nodiscard]] std::vector<std::string> left();
 
  protected:

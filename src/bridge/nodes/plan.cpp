@@ -59,9 +59,10 @@ class Pass {
                Condition{false, "NameInUse", "Kubernetes node " + host_->meta.name + " has the name " + name_ + " in Slurm"});
   }
 
-  /// The Slurm node belongs to the bridge of another Kubernetes cluster.
+  /// The Slurm node belongs to the bridge of another Kubernetes cluster. An own drain may be older than that.
   void leave_to_others() {
     if (host_ == nullptr) return;
+    if (why_drained().empty()) resume(own_hold(*node_, in_.installation));
     if (!in_.fresh) return await_snapshot();
     if (in_.settings->retires) return retire_from(*host_);
     write_node(*host_, {},
@@ -181,7 +182,7 @@ class Pass {
     // Only a person sets a node without a slurmd DOWN. A slurmd that does not respond must register first.
     if (node_->state.base == "DOWN" && (node_->state.has("EXTERNAL") || slurm::is_silent(*node_))) return;
     out_.lane("slurm").add({{"resume", "Slurm node", name_},
-                            "Kubernetes node " + host_->meta.name + " takes pods again",
+                            in_.settings->retires ? kRemoved : "Kubernetes node " + host_->meta.name + " takes pods again",
                             slurm::resume_node(in_.settings->cluster, held->holder, name_, node_->reason)});
   }
 

@@ -448,6 +448,27 @@ TEST_F(NodesPlanTest, BridgesOfTwoKubernetesClustersHoldOneNode) {
   EXPECT_THAT(world.steps(), Not(Contains("resume Slurm node a")));
 }
 
+/// The other cluster may run pods on a node that both have the name of.
+TEST_F(NodesPlanTest, AnOwnDrainIsUndoneOnANodeOfAnotherKubernetesCluster) {
+  const std::string theirs = "slurm-bridge: Kubernetes node (b) is not ready, cluster cluster-b";
+  const auto drained = [](testing::World& in, const std::string& reason) {
+    in.slurm_node("a", "IDLE+DRAIN", reason).extra = extra_of({{12}, "cluster-b"});
+    return in.steps();
+  };
+  world.host("a", kCordon);
+  EXPECT_THAT(drained(world, kCordonedHere), Not(Contains("resume Slurm node a")));
+  world.host("a");
+  EXPECT_THAT(drained(world, kCordonedHere), Contains("resume Slurm node a"));
+  EXPECT_THAT(drained(world, kCordoned), Not(Contains("resume Slurm node a"))) << "whose drain it is, is not known";
+  testing::World retiring(true);
+  retiring.host("a", kCordon);
+  EXPECT_THAT(drained(retiring, kCordonedHere + "; " + theirs), ElementsAre("resume Slurm node a"));
+  EXPECT_EQ(retiring.act("resume")["instance"], kInstallation);
+  EXPECT_THAT(retiring.controller().left(), ElementsAre("Slurm node a"));
+  EXPECT_THAT(drained(retiring, theirs), IsEmpty());
+  EXPECT_THAT(retiring.controller().left(), IsEmpty());
+}
+
 TEST_F(NodesPlanTest, BothProgramsHoldAHybridNode) {
   world.host("a", kCordon);
   world.slurm_node("a", "IDLE+DRAIN", "slurm-operator: Node (a) was cordoned");
