@@ -423,6 +423,7 @@ class SimSlurm {
   void ask_again(const std::string& name);
   void watch_silence(const std::string& name);
   void await_answer(SimNode& node);
+  void lose_external_nodes(const SimJob& job);
   void set_down(SimNode& node, JobLoss::Cause cause, const std::string& by);
   /// Ends the jobs of the node. `external`: also ends external jobs, which the start of a new slurmd does not end.
   void release_jobs(const std::string& node, JobLoss::Cause cause, const std::string& by, bool external = true);

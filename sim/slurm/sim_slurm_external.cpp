@@ -100,6 +100,15 @@ SlurmErrno SimSlurm::create_nodes(const std::string& line) {
   return SlurmErrno::kSuccess;
 }
 
+/// slurmctld tells the nodes of a job that it is suspended or resumed, and an external node does not answer. Only a new record
+/// ends that, because slurmctld pings no external node (node_not_resp() in its node_mgr.c).
+void SimSlurm::lose_external_nodes(const SimJob& job) {
+  for (const std::string& name : job.nodes) {
+    if (const auto it = nodes_.find(name); it != nodes_.end() && it->second.external) it->second.not_responding = true;
+  }
+  touch_nodes();
+}
+
 // --- Jobs -------------------------------------------------------------------------------------------------------------
 
 /// Reports whether the job may ever use the node, as both are now.

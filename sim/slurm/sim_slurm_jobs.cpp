@@ -307,7 +307,7 @@ bool SimSlurm::suspend(std::int64_t id) {
   job.state = SimJob::State::kSuspended;
   ++turns_[id];
   touch_jobs();
-  touch_nodes();
+  lose_external_nodes(job);
   return true;
 }
 
@@ -317,7 +317,7 @@ bool SimSlurm::resume(std::int64_t id) {
   it->second.state = SimJob::State::kRunning;
   start_clock(it->second);
   touch_jobs();
-  touch_nodes();
+  lose_external_nodes(it->second);
   return true;
 }
 
