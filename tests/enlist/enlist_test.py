@@ -194,6 +194,38 @@ def nodes_return_to_a_slurmctld_that_lost_its_state(site):
     expect(sorted(out) == ["h1", "h2"], f"srun -N2 hostname printed {out}")
 
 
+@test(hosts=1)
+def a_record_that_is_deleted_again_and_again_returns(site):
+    with_pool(site)
+    site.enlist("h1")
+    site.ready("gpu-1")
+    before = site.processes("h1", "/usr/sbin/slurmd")
+    for _ in range(3):
+        # The next one is deleted before the coordinator has confirmed it, too.
+        wait("Slurm has the node", lambda: "gpu-1" in site.records(), 2 * LIMIT)
+        site.run("ctl", "scontrol", "delete", "nodename=gpu-1")
+    wait("Slurm has the node", lambda: "gpu-1" in site.records(), 2 * LIMIT)
+    site.ready("gpu-1")
+    expect(site.processes("h1", "/usr/sbin/slurmd") == before, "slurmd was restarted, not reloaded")
+
+
+@test(hosts=2)
+def a_node_that_the_full_table_refused_returns_when_there_is_room(site):
+    def room_for(count):
+        site.run("ctl", "sed", "-i", f"s/^MaxNodeCount=.*/MaxNodeCount={count}/", "/etc/slurm/slurm.conf")
+        site.run("ctl", "scontrol", "reconfigure")
+
+    with_pool(site)
+    site.enlist("h1")
+    site.ready("gpu-1")
+    site.join("h2", site.token())
+    room_for(1)
+    site.agent("h2")
+    expect("Slurm's node table is full" in site.phase("gpu-2", "Refused"), f"the message is {site.nodes()['gpu-2']['message']}")
+    room_for(2)
+    site.ready("gpu-1", "gpu-2")
+
+
 # --- Drains and the gate --------------------------------------------------------------------------------------------
 
 

@@ -123,7 +123,7 @@ TEST(AgentPlan, ALostRecordIsAReload) {
   Observed observed = settled();
   observed.memory.desired->registrations = 1;
   observed.saved = observed.memory;
-  EXPECT_THAT(steps(reported(observed)), ElementsAre("reload slurmd: Slurm has lost the node"));
+  EXPECT_THAT(steps(reported(observed)), ElementsAre("reload slurmd: Slurm does not have the node"));
   observed.memory.registrations = 1;
   observed.saved = observed.memory;
   EXPECT_THAT(steps(reported(observed)), IsEmpty());

@@ -168,12 +168,37 @@ TEST_F(CoordinatorTest, NothingIsWrittenAtRest) {
 
 TEST_F(CoordinatorTest, ARefusalIsToldWithinTenSeconds) {
   report(kRuns);
-  loop.advance(12s);
+  loop.advance(7s);
+  EXPECT_EQ(node().phase, Phase::kConfirming);
+  EXPECT_EQ(node().registrations, 1U) << "its registration may be lost";
+  Report again = kRuns;
+  again.registrations = 1;
+  report(again);
+  loop.advance(5s);
   EXPECT_EQ(node().phase, Phase::kRefused);
   EXPECT_FALSE(node().message.empty());
 }
 
-TEST_F(CoordinatorTest, ARecordThatSlurmLostIsRegisteredOnce) {
+TEST_F(CoordinatorTest, ARegistrationThatWasLostIsRepeated) {
+  report(kRuns);
+  Report again = kRuns;
+  for (int i = 0; i < 200; ++i) {
+    loop.advance(1s);
+    again.registrations = node().registrations;
+    report(again);
+  }
+  EXPECT_GE(node().registrations, 4U);
+  EXPECT_LE(node().registrations, 5U) << "the pause grows";
+  EXPECT_EQ(node().phase, Phase::kRefused);
+  show("i1", R"("IDLE")", "");
+  loop.advance(10s);
+  EXPECT_EQ(node().phase, Phase::kReady);
+  const std::uint64_t before = node().registrations;
+  loop.advance(1min);
+  EXPECT_EQ(node().registrations, before);
+}
+
+TEST_F(CoordinatorTest, ARecordThatSlurmLostIsRegisteredAgain) {
   report(kRuns);
   show("i1", R"("IDLE")", "");
   loop.advance(5s);
@@ -184,9 +209,16 @@ TEST_F(CoordinatorTest, ARecordThatSlurmLostIsRegisteredOnce) {
   Report again = kRuns;
   again.registrations = 1;
   report(again);
-  loop.advance(30s);
+  loop.advance(8s);
   EXPECT_EQ(node().registrations, 1U);
+  EXPECT_EQ(node().phase, Phase::kLost);
+  loop.advance(22s);
+  EXPECT_EQ(node().registrations, 2U);
   EXPECT_EQ(node().phase, Phase::kRefused) << "it has registered again, and Slurm does not take it";
+  again.registrations = 2;
+  report(again);
+  loop.advance(15s);
+  EXPECT_EQ(node().phase, Phase::kRefused);
   show("i1", R"("IDLE")", "");
   loop.advance(10s);
   EXPECT_EQ(node().phase, Phase::kReady);

@@ -41,6 +41,8 @@ plan::Plan plan_node(const NodeObserved& observed) {
   const Judged judged = judge({.node = node,
                                .slurm = observed.slurm,
                                .running_since = observed.running_since,
+                               .registered_at = observed.registered_at,
+                               .registered = observed.registered,
                                .heard_at = observed.heard_at,
                                .now = observed.context.mono,
                                .max_node_count = observed.max_node_count});

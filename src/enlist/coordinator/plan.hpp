@@ -38,7 +38,9 @@ struct NodeObserved {
   slurm::ClusterKey cluster;
   std::optional<Node> node{};  ///< nullopt: there is no such record any more.
   slurm::SnapshotPtr slurm{};
-  std::optional<core::MonoTime> running_since{};  ///< JudgeInput::running_since.
+  /// As in JudgeInput.
+  std::optional<core::MonoTime> running_since{}, registered_at{};
+  int registered = 0;
   std::optional<core::MonoTime> heard_at{};
   std::optional<std::size_t> max_node_count{};
 };

@@ -13,6 +13,9 @@ namespace {
 using slurm::Holds;
 using slurm::Owner;
 
+/// How long slurmd has for a registration before it is asked for the next one.
+constexpr core::Duration kFirstPause{5'000}, kLongestPause{300'000};
+
 /// The number of a major release: one every May and November. nullopt: the version cannot be read.
 std::optional<int> release_number(std::string_view version) {
   int year = 0, month = 0;
@@ -96,28 +99,41 @@ class Judging {
   }
 
   [[nodiscard]] Judged unseen() const {
-    std::string cause = sure_cause();
-    if (!cause.empty()) return {.phase = Phase::kRefused, .message = std::move(cause)};
-    if (waited()) return {.phase = Phase::kRefused, .message = likely_cause()};
-    return {.phase = Phase::kConfirming, .message = "slurmd runs; Slurm does not show it yet"};
+    if (std::string cause = sure_cause(); !cause.empty()) return {.phase = Phase::kRefused, .message = std::move(cause)};
+    Judged out{.phase = Phase::kConfirming, .message = "slurmd runs; Slurm does not show it yet"};
+    if (waited()) out = {.phase = Phase::kRefused, .message = likely_cause()};
+    // A registration that meets a reconfigure of slurmctld is lost, and slurmd does not repeat it.
+    out.register_again = try_again();
+    return out;
   }
 
   [[nodiscard]] Judged vanished() const {
     const std::string lost = "Slurm has lost the record of the node";
-    const bool registers_itself = report_.instance_id != node_.confirmed;
-    if (registers_itself && !waited()) return unseen();
-    if (report_.registrations < node_.registrations)
+    if (starts() && !waited()) return unseen();
+    const bool asked = report_.registrations < node_.registrations;
+    if (asked && node_.phase != Phase::kRefused)
       return {.phase = Phase::kLost, .message = lost + "; the agent is asked to register slurmd again"};
     if (node_.phase != Phase::kLost && node_.phase != Phase::kRefused)
       return {.phase = Phase::kLost, .message = lost + "; slurmd must register again", .register_again = true};
     if (node_.phase == Phase::kLost && !waited())
       return {.phase = Phase::kLost, .message = lost + "; slurmd has registered again, and Slurm does not show it yet"};
-    return {.phase = Phase::kRefused, .message = lost + ". " + why_refused()};
-  }
-
-  [[nodiscard]] std::string why_refused() const {
     std::string cause = sure_cause();
-    return cause.empty() ? likely_cause() : cause;
+    const bool may_help = cause.empty();
+    if (may_help) cause = likely_cause();
+    return {.phase = Phase::kRefused, .message = lost + ". " + cause, .register_again = may_help && try_again()};
+  }
+  /// Reports whether slurmd was just started, so that it registers by itself.
+  [[nodiscard]] bool starts() const {
+    const auto before = {Phase::kPending, Phase::kStarting, Phase::kConfirming, Phase::kRefused};
+    return report_.instance_id != node_.confirmed || std::ranges::find(before, node_.phase) != before.end();
+  }
+  /// Reports whether the last registration was carried out, and had its time.
+  [[nodiscard]] bool try_again() const {
+    if (!in_.running_since || report_.registrations < node_.registrations) return false;
+    const core::MonoTime last = in_.registered_at.value_or(*in_.running_since);
+    core::Duration pause = kFirstPause;
+    for (int i = 0; i < in_.registered && pause < kLongestPause; ++i) pause *= 2;
+    return in_.slurm->requested_at > last && in_.now - last >= std::min(pause, kLongestPause);
   }
   /// Returns a cause for which no time has to pass; "": none is known.
   [[nodiscard]] std::string sure_cause() const {
@@ -125,7 +141,7 @@ class Judging {
     if (asked_since() && in_.max_node_count && slurm.nodes.size() >= *in_.max_node_count) {
       return "Slurm's node table is full: it has " + std::to_string(slurm.nodes.size()) +
              " nodes, and MaxNodeCount=" + std::to_string(*in_.max_node_count) +
-             ". Raise it in slurm.conf, run scontrol reconfigure, and reload slurmd on the host";
+             ". Raise it in slurm.conf, and run scontrol reconfigure";
     }
     return version_problem(report_.slurm_version, slurm.capabilities.release);
   }

@@ -23,7 +23,8 @@ struct Case {
   slurm::Node record;
   bool in_slurm = true;
   slurm::Snapshot slurm;
-  std::optional<core::MonoTime> running_since, heard_at = kStart;
+  std::optional<core::MonoTime> running_since, registered_at, heard_at = kStart;
+  int registered = 0;
   core::MonoTime now = kStart;
   std::optional<std::size_t> max_node_count = 1024;
 
@@ -66,6 +67,8 @@ struct Case {
     return judge({.node = node,
                   .slurm = std::make_shared<slurm::Snapshot>(snapshot),
                   .running_since = running_since,
+                  .registered_at = registered_at,
+                  .registered = registered,
                   .heard_at = heard_at,
                   .now = now,
                   .max_node_count = max_node_count});
@@ -125,10 +128,32 @@ const std::vector<Row>& table() {
 
       // --- slurmd runs, and Slurm does not show it ---
       {"just started", [](Case& c) { c.in_slurm = false; }, Phase::kConfirming, "Slurm does not show it yet"},
-      {"nine seconds",
+      {"four seconds",
+       [](Case& c) {
+         c.in_slurm = false;
+         c.for_long(4 * kSecond);
+       },
+       Phase::kConfirming, "Slurm does not show it yet"},
+      {"five seconds: the registration may be lost",
+       [](Case& c) {
+         c.in_slurm = false;
+         c.for_long(5 * kSecond);
+       },
+       Phase::kConfirming, "Slurm does not show it yet", Row::kRegister},
+      {"nine seconds, and it has registered again",
        [](Case& c) {
          c.in_slurm = false;
          c.for_long(9 * kSecond);
+         c.registered_at = c.now - 4 * kSecond;
+         c.registered = 1;
+         c.node.registrations = c.node.report.registrations = 1;
+       },
+       Phase::kConfirming, "Slurm does not show it yet"},
+      {"nine seconds, and the agent has not registered it again yet",
+       [](Case& c) {
+         c.in_slurm = false;
+         c.for_long(9 * kSecond);
+         c.node.registrations = 1;
        },
        Phase::kConfirming, "Slurm does not show it yet"},
       {"refused for a reason that only slurmctld knows",
@@ -136,14 +161,14 @@ const std::vector<Row>& table() {
          c.in_slurm = false;
          c.for_long(10 * kSecond);
        },
-       Phase::kRefused, "not taken the node within 10 s, and does not tell why"},
+       Phase::kRefused, "not taken the node within 10 s, and does not tell why", Row::kRegister},
       {"refused, and the agent knows more",
        [](Case& c) {
          c.in_slurm = false;
          c.for_long(10 * kSecond);
          c.node.report.error = "slurmd: authentication failed";
        },
-       Phase::kRefused, "; the agent reports: slurmd: authentication failed"},
+       Phase::kRefused, "; the agent reports: slurmd: authentication failed", Row::kRegister},
       {"Slurm was not asked since slurmd runs",
        [](Case& c) {
          c.in_slurm = false;
@@ -173,7 +198,7 @@ const std::vector<Row>& table() {
          c.for_long(10 * kSecond);
          c.max_node_count.reset();
        },
-       Phase::kRefused, "(MaxNodeCount), and a NodeSet called gpu-1"},
+       Phase::kRefused, "(MaxNodeCount), and a NodeSet called gpu-1", Row::kRegister},
       {"the table was full before slurmd ran",
        [](Case& c) {
          c.in_slurm = false;
@@ -188,7 +213,7 @@ const std::vector<Row>& table() {
          c.for_long(10 * kSecond);
          c.slurm.partitions["gpu-1"] = {};
        },
-       Phase::kRefused, "a partition is called gpu-1 too"},
+       Phase::kRefused, "a partition is called gpu-1 too", Row::kRegister},
       {"slurmd is newer than slurmctld",
        [](Case& c) {
          c.in_slurm = false;
@@ -474,16 +499,55 @@ const std::vector<Row>& table() {
          c.node.registrations = c.node.report.registrations = 1;
          c.for_long(10 * kSecond);
        },
-       Phase::kRefused, "Slurm has lost the record of the node. Slurm has not taken the node within 10 s"},
+       Phase::kRefused, "Slurm has lost the record of the node. Slurm has not taken the node within 10 s", Row::kRegister},
       {"it stays refused",
        [](Case& c) {
          c.was_ready();
          c.in_slurm = false;
          c.node.phase = Phase::kRefused;
-         c.node.registrations = c.node.report.registrations = 1;
+         c.node.registrations = c.node.report.registrations = 2;
+         c.for_long(20 * kSecond);
+         c.registered_at = c.now - 10 * kSecond;
+         c.registered = 2;
+       },
+       Phase::kRefused, "Slurm has lost the record of the node. "},
+      {"it stays refused while the agent is asked",
+       [](Case& c) {
+         c.was_ready();
+         c.in_slurm = false;
+         c.node.phase = Phase::kRefused;
+         c.node.registrations = 1;
          c.for_long(20 * kSecond);
        },
        Phase::kRefused, "Slurm has lost the record of the node. "},
+      {"it is refused for a sure cause",
+       [](Case& c) {
+         c.was_ready();
+         c.in_slurm = false;
+         c.node.phase = Phase::kRefused;
+         c.max_node_count = 0;
+         c.for_long(20 * kSecond);
+       },
+       Phase::kRefused, "Slurm has lost the record of the node. Slurm's node table is full"},
+      {"slurmd was started again meanwhile",
+       [](Case& c) {
+         c.was_ready();
+         c.in_slurm = false;
+         c.node.phase = Phase::kRefused;
+         c.for_long(kSecond);
+       },
+       Phase::kConfirming, "Slurm does not show it yet"},
+      {"it has been refused for long",
+       [](Case& c) {
+         c.was_ready();
+         c.in_slurm = false;
+         c.node.phase = Phase::kRefused;
+         c.node.registrations = c.node.report.registrations = 2;
+         c.for_long(40 * kSecond);
+         c.registered_at = c.now - 20 * kSecond;
+         c.registered = 2;
+       },
+       Phase::kRefused, "Slurm has lost the record of the node. ", Row::kRegister},
       {"lost for the second time",
        [](Case& c) {
          c.was_ready();
@@ -601,35 +665,83 @@ TEST(Judge, OnlyOurGateAloneIsOpened) {
   }
 }
 
-TEST(Judge, AsksOncePerRegistration) {
+/// A node whose registrations its agent carries out at once, while Slurm is asked every second.
+struct Tries {
   Case c;
-  c.was_ready();
-  c.in_slurm = false;
-  int asked = 0;
-  const auto pass = [&](core::Duration after) {
-    c.now = c.now + after;
-    c.slurm.requested_at = c.now;
-    c.heard_at = c.now;
+  std::vector<core::Duration> asked;  ///< When slurmd was asked to register again.
+
+  Tries() { c.running_since = c.now; }
+  void pass() {
+    c.now = c.now + kSecond;
+    c.slurm.requested_at = c.heard_at.emplace(c.now);
     const Judged judged = c.judged();
     c.node.phase = judged.phase;
     if (!judged.register_again) return;
-    ++asked;
-    ++c.node.registrations;
-  };
-  for (int i = 0; i < 5; ++i) pass(kSecond);
-  EXPECT_EQ(asked, 1);
-  c.node.report.registrations = 1;
-  c.running_since = c.now;
-  for (int i = 0; i < 30; ++i) pass(kSecond);
-  EXPECT_EQ(asked, 1) << "Slurm has refused it";
-  EXPECT_EQ(c.node.phase, Phase::kRefused);
-  c.in_slurm = true;
-  c.running_since.reset();
-  pass(kSecond);
-  EXPECT_EQ(c.node.phase, Phase::kReady);
-  c.in_slurm = false;
-  for (int i = 0; i < 5; ++i) pass(kSecond);
-  EXPECT_EQ(asked, 2) << "lost again";
+    asked.push_back(c.now - kStart);
+    c.node.report.registrations = ++c.node.registrations;
+    if (judged.phase == Phase::kLost) c.running_since = c.now;
+    if (judged.phase != Phase::kLost) c.registered_at = c.now;
+    ++c.registered;
+  }
+  void passes(int seconds) {
+    for (int i = 0; i < seconds; ++i) pass();
+  }
+};
+
+TEST(Judge, ARegistrationIsRepeatedWithAGrowingPause) {
+  Tries tries;
+  tries.c.in_slurm = false;
+  tries.passes(3600);
+  using std::chrono::seconds;
+  const std::vector<core::Duration> begin(tries.asked.begin(), tries.asked.begin() + 8);
+  EXPECT_THAT(begin, testing::ElementsAre(seconds(5), seconds(15), seconds(35), seconds(75), seconds(155), seconds(315),
+                                          seconds(615), seconds(915)));
+  EXPECT_EQ(tries.asked.size(), 6U + 10U) << "every five minutes";
+  EXPECT_EQ(tries.c.node.phase, Phase::kRefused);
+  tries.c.in_slurm = true;
+  tries.pass();
+  EXPECT_EQ(tries.c.node.phase, Phase::kEnlisted);
+}
+
+TEST(Judge, ARecordThatIsLostTwiceIsRegisteredUntilItIsBack) {
+  Tries tries;
+  tries.c.was_ready();
+  tries.c.running_since.reset();
+  tries.c.in_slurm = false;
+  tries.passes(120);
+  EXPECT_GT(tries.asked.size(), 3U);
+  EXPECT_LT(tries.asked.size(), 10U);
+  EXPECT_EQ(tries.c.node.phase, Phase::kRefused);
+  tries.c.in_slurm = true;
+  tries.pass();
+  EXPECT_EQ(tries.c.node.phase, Phase::kReady);
+  const std::size_t asked = tries.asked.size();
+  tries.c.in_slurm = false;
+  tries.pass();
+  EXPECT_EQ(tries.asked.size(), asked + 1) << "a new loss is repaired at once";
+}
+
+TEST(Judge, AFullTableIsTriedAgainWhenItHasRoom) {
+  Tries tries;
+  tries.c.in_slurm = false;
+  tries.c.max_node_count = 0;
+  tries.passes(60);
+  EXPECT_THAT(tries.asked, testing::IsEmpty());
+  EXPECT_EQ(tries.c.node.phase, Phase::kRefused);
+  tries.c.max_node_count = 1;
+  tries.pass();
+  EXPECT_EQ(tries.asked.size(), 1U);
+}
+
+TEST(Judge, WhatIsAskedIsNotAskedAgain) {
+  for (const bool lost : {false, true}) {
+    Tries tries;
+    if (lost) tries.c.was_ready();
+    tries.c.in_slurm = false;
+    tries.c.node.registrations = 1;
+    tries.passes(3600);
+    EXPECT_THAT(tries.asked, testing::IsEmpty()) << "the agent has not carried it out";
+  }
 }
 
 TEST(Judge, TheMessageIsTheSameAsLongAsNothingChanges) {
