@@ -119,9 +119,11 @@ TEST_F(LocalHostTest, ReadsAndRemoves) {
   EXPECT_FALSE(fs::exists(root / "a"));
 }
 
-TEST(TellingLines, PrefersErrors) {
-  EXPECT_EQ(telling_lines("a\nslurmd: error: b\nslurmd: fatal: c\nended\n"), "slurmd: error: b; slurmd: fatal: c");
-  EXPECT_EQ(telling_lines("a\nb\n\n"), "b");
+TEST(TellingLines, PrefersTheLastFatalLine) {
+  EXPECT_EQ(telling_lines("fatal: a\nslurmd: error: b\nslurmd: fatal: c\nslurmd: error: d\nended\n"), "slurmd: fatal: c");
+  EXPECT_EQ(telling_lines("error: harmless\nerror: no cgroup\nerror: slurmd initialization failed\nended\n\n"),
+            "error: no cgroup; error: slurmd initialization failed; ended");
+  EXPECT_EQ(telling_lines("a\nb"), "a; b");
   EXPECT_EQ(telling_lines(""), "");
 }
 

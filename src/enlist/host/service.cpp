@@ -131,8 +131,9 @@ class SystemdService final : public Service {
   }
   std::string why(const std::string& result, const std::string& status) {
     const std::string ended = "slurmd ended (" + result + ", exit code " + status + ")";
-    const auto log =
-        host_.run({"journalctl", "--unit", paths_.service, "--lines", "20", "--output", "cat", "--no-pager"}, 10s, "");
+    // Not --unit, which also shows what systemd says about the unit.
+    const auto log = host_.run(
+        {"journalctl", "_SYSTEMD_UNIT=" + paths_.service, "--lines", "20", "--output", "cat", "--no-pager"}, 10s, "");
     const std::string said = log && log->status == 0 ? telling_lines(log->out) : "";
     return said.empty() ? ended : ended + ": " + said;
   }
@@ -188,7 +189,7 @@ class ChildService final : public Service {
     out.arguments = std::move((*child)->arguments);
     if (!out.running) {
       const std::string code = ended_ ? " (exit code " + std::to_string(*ended_) + ")" : "";
-      const std::string said = telling_lines(end_of_log());
+      const std::string said = telling_lines(end_of_log((*child)->log_begin));
       out.error = "slurmd ended" + code + (said.empty() ? "" : ": " + said);
     }
     return out;
@@ -202,12 +203,14 @@ class ChildService final : public Service {
     const bool too_long = fs::exists(log_, ignored) && fs::file_size(log_, ignored) > kLongestLog;
     const Fd log(open(log_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (too_long ? O_TRUNC : 0), 0640));
     if (!log.open()) return core::fail(ErrorCode::kUnavailable, log_.string() + ": cannot be written");
+    const off_t begin = std::max<off_t>(lseek(log.get(), 0, SEEK_END), 0);
     Words words = {slurmd_, "-D"};
     words.insert(words.end(), arguments.begin(), arguments.end());
     const auto pid = spawn({.arguments = std::move(words), .out = log.get(), .err = log.get()});
     if (!pid) return std::unexpected(pid.error());
     ended_.reset();
-    const core::Json state = {{"pid", *pid}, {"start", start_of(host_, *pid)}, {"arguments", arguments}};
+    const core::Json state = {
+        {"pid", *pid}, {"start", start_of(host_, *pid)}, {"arguments", arguments}, {"logBegin", begin}};
     auto written = host_.write(state_, state.dump() + "\n", 0600);
     if (!written) {  // A child that the next process would not find must not run.
       kill(*pid, SIGKILL);
@@ -236,6 +239,7 @@ class ChildService final : public Service {
   struct Child {
     pid_t pid = 0;  ///< 0: it has ended.
     Words arguments;
+    off_t log_begin = 0;  ///< Where it began to write in the log.
   };
 
   /// Returns the last child; nullopt: none was started.
@@ -245,7 +249,9 @@ class ChildService final : public Service {
     if (!text) return std::unexpected(text.error());
     const auto json = core::parse_json(*text);
     if (!json) return std::unexpected(json.error().with(state_.string()));
-    Child out{.pid = static_cast<pid_t>(core::get_int(*json, {"pid"})), .arguments = {}};
+    Child out{.pid = static_cast<pid_t>(core::get_int(*json, {"pid"})),
+              .arguments = {},
+              .log_begin = static_cast<off_t>(core::get_int(*json, {"logBegin"}))};
     if (const core::Json* words = core::find(*json, {"arguments"}); words != nullptr && words->is_array()) {
       for (const core::Json& word : *words) {
         if (word.is_string()) out.arguments.push_back(word.get<std::string>());
@@ -271,12 +277,12 @@ class ChildService final : public Service {
     }
     return {};
   }
-  [[nodiscard]] std::string end_of_log() const {
+  [[nodiscard]] std::string end_of_log(off_t begin) const {
     constexpr off_t kEnd = 8192;
     const Fd fd(open(log_.c_str(), O_RDONLY | O_CLOEXEC));
     std::string out;
     if (!fd.open()) return out;
-    lseek(fd.get(), std::max<off_t>(lseek(fd.get(), 0, SEEK_END) - kEnd, 0), SEEK_SET);
+    lseek(fd.get(), std::max({lseek(fd.get(), 0, SEEK_END) - kEnd, begin, off_t{0}}), SEEK_SET);
     read_some(fd.get(), out);
     return out;
   }

@@ -95,10 +95,11 @@ TEST_F(SystemdServiceTest, ASlurmdOfOthersHasNoArguments) {
 
 TEST_F(SystemdServiceTest, TellsWhyItFailed) {
   file("/etc/default/slurmd") = defaults_file({"-Z"});
-  host.programs["journalctl"].out = "slurmd: fatal: Unable to parse --conf\nslurmd.service: Failed\n";
+  host.programs["journalctl _SYSTEMD_UNIT=slurmd.service"].out =
+      "slurmd: error: harmless\nslurmd: fatal: Unable to parse --conf\nslurmd: error: harmless\n";
   shows("ActiveState=failed\nSubState=failed\nMainPID=0\nResult=exit-code\nExecMainStatus=1\n");
   EXPECT_EQ(service->state()->error, "slurmd ended (exit-code, exit code 1): slurmd: fatal: Unable to parse --conf");
-  host.programs.erase("journalctl");
+  host.programs.erase("journalctl _SYSTEMD_UNIT=slurmd.service");
   EXPECT_EQ(service->state()->error, "slurmd ended (exit-code, exit code 1)");
   shows("\n");
   EXPECT_FALSE(service->state()) << "unknown is not stopped";
@@ -165,6 +166,10 @@ TEST_F(ChildServiceTest, TellsWhyItEnded) {
   ASSERT_TRUE(service->start({}));
   ASSERT_TRUE(until([&] { return !service->state()->running; }));
   EXPECT_EQ(service->state()->error, "slurmd ended (exit code 4): slurmd: fatal: no key");
+  service = make("echo 'slurmd: error: no cgroup' >&2; exit 5");
+  ASSERT_TRUE(service->start({}));
+  ASSERT_TRUE(until([&] { return !service->state()->running; }));
+  EXPECT_EQ(service->state()->error, "slurmd ended (exit code 5): slurmd: error: no cgroup") << "the log goes on";
   fs::remove(root / "slurmd");
   EXPECT_EQ(service->start({}).error().code, ErrorCode::kNotFound);
 }
