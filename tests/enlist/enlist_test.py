@@ -349,6 +349,7 @@ def bad_tokens_are_refused(site):
     refused(site, "h1", "enlist1_nonsense", "the token is incomplete or has a typing error")
     refused(site, "h1", "nonsense", "the token does not begin with enlist1_")
     refused(site, "h1", altered(site.token()), unknown)
+    expect(site.run("h1", "test", "-e", STATE, check=False).returncode != 0, "the folder of the agent is left")
     expect("a wrong token is refused" in site.log("coordinator.1.log"), "the coordinator does not tell")
     expired = site.token("gpu", "--valid-for", "1s")
     time.sleep(1.1)

@@ -117,6 +117,11 @@ TEST_F(LocalHostTest, ReadsAndRemoves) {
   EXPECT_TRUE(host->remove(root / "a"));
   EXPECT_TRUE(host->remove(root / "a"));
   EXPECT_FALSE(fs::exists(root / "a"));
+  ASSERT_TRUE(host->write(root / "folder/a", "x", 0644));
+  EXPECT_FALSE(host->remove(root / "folder")) << "it is not empty";
+  ASSERT_TRUE(host->remove(root / "folder/a"));
+  EXPECT_TRUE(host->remove(root / "folder"));
+  EXPECT_FALSE(fs::exists(root / "folder"));
 }
 
 TEST(TellingLines, PrefersTheLastFatalLine) {
