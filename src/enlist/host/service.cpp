@@ -85,7 +85,7 @@ class SystemdService final : public Service {
   }
 
   core::Result<void> start(const Words& arguments) override {
-    if (auto written = replace(paths_.unit, unit_file(slurmd_)); !written) return written;
+    if (auto written = replace(paths_.unit, unit_file(slurmd_, paths_.defaults.native())); !written) return written;
     if (auto written = replace(paths_.defaults, defaults_file(arguments)); !written) return written;
     if (auto done = systemctl({"daemon-reload"}, 60s); !done) return std::unexpected(done.error());
     if (auto done = systemctl({"enable", paths_.service}, 60s); !done) return std::unexpected(done.error());

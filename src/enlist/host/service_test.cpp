@@ -41,10 +41,17 @@ class SystemdServiceTest : public ::testing::Test {
 
 TEST_F(SystemdServiceTest, WritesItsFilesAndStartsWithoutWaiting) {
   ASSERT_TRUE(service->start({"-Z", "-N", "gpu-1"}));
-  EXPECT_EQ(file("/etc/systemd/system/slurmd.service"), unit_file("/usr/sbin/slurmd"));
+  EXPECT_EQ(file("/etc/systemd/system/slurmd.service"), unit_file("/usr/sbin/slurmd", "/etc/default/slurmd"));
   EXPECT_EQ(file("/etc/default/slurmd"), defaults_file({"-Z", "-N", "gpu-1"}));
   EXPECT_THAT(host.ran, ElementsAre("systemctl daemon-reload", "systemctl enable slurmd.service",
                                     "systemctl reset-failed slurmd.service", "systemctl restart --no-block slurmd.service"));
+}
+
+TEST_F(SystemdServiceTest, TheUnitReadsTheFileThatIsWritten) {
+  service = systemd_service(host, "/usr/sbin/slurmd", {.defaults = "/opt/slurm/options"});
+  ASSERT_TRUE(service->start({"-Z"}));
+  EXPECT_EQ(file("/opt/slurm/options"), defaults_file({"-Z"}));
+  EXPECT_THAT(file("/etc/systemd/system/slurmd.service"), HasSubstr("EnvironmentFile=/opt/slurm/options\n"));
 }
 
 TEST_F(SystemdServiceTest, KeepsFilesOfOthersBesideOurs) {
