@@ -302,6 +302,37 @@ def a_drain_at_the_gate_stays(site):
     site.ready("gpu-1")
 
 
+@test(hosts=1)
+def a_boot_closes_the_gate_until_the_check_passes(site):
+    with_pool(site)
+    site.write("h1", "/usr/local/sbin/check", "#!/bin/sh\n[ -e /tmp/good ]\n", "0755")
+    site.join("h1", site.token())
+    site.run("h1", "touch", "/tmp/good")
+    site.agent("h1", "--check", "/usr/local/sbin/check")
+    site.ready("gpu-1")
+
+    def boot():
+        site.reboot("h1")
+        site.run("h1", "sh", "-c", "cat /proc/sys/kernel/random/uuid >/tmp/boot && mount --bind /tmp/boot /proc/sys/kernel/random/boot_id")
+        site.agent("h1", "--check", "/usr/local/sbin/check")
+
+    site.run("h1", "rm", "/tmp/good")
+    boot()
+    wait("the gate is closed", lambda: (lambda record: "DRAIN" in record["state"] and record["reason"] == "slurm-enlist: joining")(
+        site.records()["gpu-1"]), LIMIT)
+    site.phase("gpu-1", "Enlisted")
+    site.run("h1", "touch", "/tmp/good")
+    site.ready("gpu-1")
+    # Somebody who resumes it from the gate wants it open.
+    site.run("h1", "rm", "/tmp/good")
+    boot()
+    wait("the gate is closed", lambda: "its check has not passed yet" in site.nodes()["gpu-1"]["message"], LIMIT)
+    site.run("ctl", "scontrol", "update", "nodename=gpu-1", "state=resume")
+    wait("it is open", lambda: idle(site.records()["gpu-1"]), LIMIT)
+    time.sleep(5)
+    expect(idle(site.records()["gpu-1"]), "it was drained again")
+
+
 # --- Refusals: the cause on the host and at the coordinator, and nothing is left behind -----------------------------
 
 

@@ -242,10 +242,16 @@ class Judging {
     const Holds holds = Holds::read(reason);
     const bool gated = record_->state.drains() && holds.why(Owner::kEnlistment) == kGate;
     if (gated) return at_the_gate(holds.others_than(Owner::kEnlistment));
+    if (must_close()) {
+      return {.phase = Phase::kEnlisted,
+              .message = "the host has booted, and its check has not passed yet; the gate closes",
+              .close_gate = true};
+    }
     // Slurm shows a node as not responding for a moment after its drain was ended.
     const bool comes = not_responding() && node_.phase != Phase::kReady;
     Judged out{.phase = comes ? Phase::kEnlisted : Phase::kReady,
-               .message = comes ? "the gate is open; Slurm waits for slurmd to respond" : state_words()};
+               .message = comes ? "the gate is open; Slurm waits for slurmd to respond" : state_words(),
+               .gate_decided = report_.check_passed};
     if (const std::string less = less_than_asked(1); !less.empty()) add(out.message, less);
     if (record_->state.drains()) {
       // The hold is not ours to undo, whoever set it.
@@ -256,8 +262,14 @@ class Judging {
     return out;
   }
 
+  /// Only a host with a check reports that it has not passed.
+  [[nodiscard]] bool must_close() const {
+    const bool booted = !node_.gate_boot.empty() && node_.gate_boot != report_.boot_id;
+    return booted && !report_.check_passed && !record_->state.has("DRAIN") && state_words().empty();
+  }
+
   [[nodiscard]] Judged at_the_gate(bool others) const {
-    Judged out{.phase = Phase::kEnlisted, .message = state_words()};
+    Judged out{.phase = Phase::kEnlisted, .message = state_words(), .gate_decided = true};
     if (others) {
       add(out.message, "it is drained by others too: " + slurm::said_by_others(record_->reason, Owner::kEnlistment));
     } else if (!report_.check_passed) {

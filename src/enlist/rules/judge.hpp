@@ -25,6 +25,12 @@ struct Judged {
   /// The node is confirmed and responds, its check has passed, and only our gate keeps it drained. The snapshot may be seconds
   /// old: the act that opens the node looks at its reason again.
   bool open_gate = false;
+  /// The host has booted since the check passed, and it has not passed again: the node must be drained by our gate. Nobody drains
+  /// it yet.
+  bool close_gate = false;
+  /// The check has passed in this boot of the host, or the gate is closed: Node::gate_boot becomes Report::boot_id. So a node
+  /// that somebody resumes from the gate stays open.
+  bool gate_decided = false;
   /// Slurm has no record of the node while slurmd runs: slurmd must register again, once. Node::registrations grows by one, and
   /// the phase is stored, before judge is called again. The result is true again only after the agent has carried that out, and
   /// after a pause that grows from 5 s to 5 minutes, or after the record was there meanwhile.

@@ -54,6 +54,12 @@ struct Case {
   }
   /// slurmd has run for this long without being confirmed.
   void for_long(core::Duration time) { running_since = now - time; }
+  /// The node was ready before its host booted, and its check has not passed since.
+  void was_booted() {
+    was_ready();
+    node.gate_boot = "a";
+    node.report.check_passed = false;
+  }
   /// The node was opened, and nothing drains it.
   void was_ready() {
     node.phase = Phase::kReady;
@@ -80,7 +86,7 @@ struct Row {
   std::function<void(Case&)> change;
   Phase phase;
   const char* message;  ///< A part of it; "=": it is empty.
-  enum Act { kNone, kOpen, kRegister } act = kNone;
+  enum Act { kNone, kOpen, kRegister, kClose } act = kNone;
 };
 
 const std::vector<Row>& table() {
@@ -404,6 +410,61 @@ const std::vector<Row>& table() {
        },
        Phase::kReady, "="},
 
+      // --- after a boot of the host ---
+      {"the check has not passed since the boot", [](Case& c) { c.was_booted(); }, Phase::kEnlisted, "the gate closes",
+       Row::kClose},
+      {"the check has not passed since the boot, and jobs run",
+       [](Case& c) {
+         c.was_booted();
+         c.record.state.base = "MIXED";
+       },
+       Phase::kEnlisted, "the gate closes", Row::kClose},
+      {"the check has passed since the boot",
+       [](Case& c) {
+         c.was_booted();
+         c.node.report.check_passed = true;
+       },
+       Phase::kReady, "="},
+      {"the check has not passed, and the host has not booted",
+       [](Case& c) {
+         c.was_booted();
+         c.node.gate_boot = "b";
+       },
+       Phase::kReady, "="},
+      {"the check has not passed, and nothing is known of a boot",
+       [](Case& c) {
+         c.was_booted();
+         c.node.gate_boot.clear();
+       },
+       Phase::kReady, "="},
+      {"the gate was closed after the boot",
+       [](Case& c) {
+         c.was_booted();
+         c.record.state.flags.insert("DRAIN");
+         c.record.reason = kGateReason;
+       },
+       Phase::kEnlisted, "its check has not passed yet"},
+      {"an administrator drains it after the boot",
+       [](Case& c) {
+         c.was_booted();
+         c.record.state.flags.insert("DRAIN");
+         c.record.reason = "bad disk";
+       },
+       Phase::kReady, "drained by somebody else: bad disk"},
+      {"it is being resumed after the boot",
+       [](Case& c) {
+         c.was_booted();
+         c.record.state.flags = {"DRAIN", "UNDRAIN"};
+       },
+       Phase::kReady, "="},
+      {"Slurm has set it down after the boot",
+       [](Case& c) {
+         c.was_booted();
+         c.record.state.base = "DOWN";
+         c.record.reason = "Node unexpectedly rebooted";
+       },
+       Phase::kReady, "Node unexpectedly rebooted"},
+
       // --- silence ---
       {"slurmd does not respond",
        [](Case& c) {
@@ -605,6 +666,7 @@ TEST(Judge, DecidesEachCase) {
     }
     EXPECT_EQ(judged.message.find('\n'), std::string::npos);
     EXPECT_EQ(judged.open_gate, row.act == Row::kOpen);
+    EXPECT_EQ(judged.close_gate, row.act == Row::kClose);
     EXPECT_EQ(judged.register_again, row.act == Row::kRegister);
   }
 }
@@ -643,6 +705,20 @@ TEST(Judge, ARevokedNodeIsLeftAsItIs) {
     EXPECT_EQ(judged.message, "its key is revoked");
     EXPECT_FALSE(judged.open_gate || judged.register_again);
   }
+}
+
+TEST(Judge, TheGateOfABootIsDecidedByTheCheckOrByTheClosedGate) {
+  Case c;
+  EXPECT_TRUE(c.judged().gate_decided);
+  c.node.report.check_passed = false;
+  EXPECT_TRUE(c.judged().gate_decided) << "whoever resumes it now wants it open";
+  c.was_booted();
+  EXPECT_FALSE(c.judged().gate_decided);
+  c.record.state.flags.insert("DRAIN");
+  c.record.reason = "bad disk";
+  EXPECT_FALSE(c.judged().gate_decided) << "it closes when that drain ends";
+  c.node.report.check_passed = true;
+  EXPECT_TRUE(c.judged().gate_decided);
 }
 
 TEST(Judge, OnlyOurGateAloneIsOpened) {

@@ -75,6 +75,8 @@ struct Node {
   Report report{};  ///< The last report; empty before the first.
   /// The process that was confirmed last (Report::instance_id); "": none yet. From then on a missing record means kLost.
   std::string confirmed{};
+  /// The boot of the host (Report::boot_id) for which the gate was last closed, or the check had passed.
+  std::string gate_boot{};
   Phase phase = Phase::kPending;
   std::string message{};  ///< Why it is in this phase: one line for people.
   friend bool operator==(const Node&, const Node&) = default;

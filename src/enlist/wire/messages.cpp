@@ -62,7 +62,7 @@ struct Members<Node> {
       std::tuple(required("name", &Node::name), required("pool", &Node::pool), required("key", &Node::key),
                  optional("node_conf", &Node::node_conf), optional("registrations", &Node::registrations),
                  optional("revoked", &Node::revoked), optional("joined", &Node::joined), optional("report", &Node::report),
-                 optional("confirmed", &Node::confirmed), optional("phase", &Node::phase), optional("message", &Node::message));
+                 optional("confirmed", &Node::confirmed), optional("gate_boot", &Node::gate_boot), optional("phase", &Node::phase), optional("message", &Node::message));
 };
 template <>
 struct Members<Token> {

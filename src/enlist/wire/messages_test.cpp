@@ -39,6 +39,7 @@ Node a_node() {
   out.joined = core::WallTime{1'767'323'045'678ms};
   out.report = a_report();
   out.confirmed = "i1";
+  out.gate_boot = "b0";
   out.phase = Phase::kReady;
   out.message = "m";
   return out;
@@ -133,6 +134,7 @@ struct Draw {
     out.joined = time();
     out.report = report();
     out.confirmed = text();
+    out.gate_boot = text();
     out.phase = static_cast<Phase>(*rc::gen::inRange(0, static_cast<int>(Phase::kSilent) + 1));
     out.message = text();
     return out;
