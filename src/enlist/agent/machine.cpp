@@ -64,8 +64,8 @@ std::string file_of(Host& host, const std::string& program) {
   return said ? first_line(*said) : "";
 }
 
-/// Reads the release of a slurmd that was replaced. What `slurmd -C` says is not read again: other words would restart the slurmd
-/// that runs. Returns false if it must be tried again, because the file is just being replaced.
+/// Reads the release of a slurmd that was replaced. What `slurmd -C` says is not read again: other words would restart the
+/// slurmd that runs. Returns false if it must be tried again, because the file is just being replaced.
 bool read_release(Host& host, const MachineOptions& options, Seen& seen) {
   auto version = version_of(host, options.slurmd);
   if (version && seen.facts) seen.facts->slurm_version = *std::move(version);
@@ -83,7 +83,7 @@ core::Result<std::string> digest_of_key(Host& host, const std::filesystem::path&
 core::Result<SlurmdSeen> see_slurmd(Service& service) {
   auto state = service.state();
   if (!state) return std::unexpected(state.error());
-  return SlurmdSeen{state->running, state->changing, std::move(state->error), std::move(state->arguments)};
+  return SlurmdSeen{state->running, state->changing, std::move(state->error), std::move(state->arguments), state->started};
 }
 
 /// A key of somebody else in the file may be that of another cluster, whose daemons need it.

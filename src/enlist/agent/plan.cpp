@@ -166,6 +166,7 @@ Report report_of(const Observed& observed) {
     out.conf = std::move(launch.conf);
     out.instance_id = std::move(launch.instance);
     out.running = seen.slurmd->running;
+    out.started = seen.slurmd->started;
   }
   if (const KeyFile& key = observed.memory.key; seen.key_digest && !key.digest.empty() && *seen.key_digest == key.digest)
     out.key_revision = key.revision;

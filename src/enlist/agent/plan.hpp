@@ -52,6 +52,7 @@ struct SlurmdSeen {
   bool changing = false;  ///< It is being started or stopped just now, or will be started again by itself.
   std::string error{};
   std::optional<std::vector<std::string>> arguments{};  ///< nullopt: this program has not started it.
+  core::WallTime started{};                             ///< When the process was started; 0: not known.
   friend bool operator==(const SlurmdSeen&, const SlurmdSeen&) = default;
 };
 

@@ -43,6 +43,7 @@ plan::Plan plan_node(const NodeObserved& observed) {
                                .running_since = observed.running_since,
                                .registered_at = observed.registered_at,
                                .registered = observed.registered,
+                               .started_at = observed.started_at,
                                .heard_at = observed.heard_at,
                                .now = observed.context.mono,
                                .max_node_count = observed.max_node_count});

@@ -41,7 +41,7 @@ struct NodeObserved {
   std::optional<Node> node{};  ///< nullopt: there is no such record any more.
   slurm::SnapshotPtr slurm{};
   /// As in JudgeInput.
-  std::optional<core::MonoTime> running_since{}, registered_at{};
+  std::optional<core::MonoTime> running_since{}, registered_at{}, started_at{};
   int registered = 0;
   std::optional<core::MonoTime> heard_at{};
   std::optional<std::size_t> max_node_count{};

@@ -47,6 +47,8 @@ struct ServiceState {
   bool changing = false;
   /// The arguments of the process that runs, or else those with which it was last started. nullopt: not by this program.
   std::optional<std::vector<std::string>> arguments{};
+  /// When the process that runs was started, in whole seconds. 0: none runs, or it is not known.
+  core::WallTime started{};
   friend bool operator==(const ServiceState&, const ServiceState&) = default;
 };
 

@@ -49,7 +49,9 @@ class SystemdService final : public Service {
 
   core::Result<ServiceState> state() override {
     const auto shown =
-        systemctl({"show", paths_.service, "--property=ActiveState,SubState,MainPID,Job,Result,ExecMainStatus"}, 10s);
+        systemctl({"show", paths_.service,
+                   "--property=ActiveState,SubState,MainPID,Job,Result,ExecMainStatus,ExecMainStartTimestampMonotonic"},
+                  10s);
     if (!shown) return std::unexpected(shown.error());
     std::map<std::string, std::string, std::less<>> values;
     for (std::string_view rest = *shown; !rest.empty();) {
@@ -70,6 +72,7 @@ class SystemdService final : public Service {
     out.arguments = *std::move(last);
     const bool starts = active == "activating", up = active == "active" || active == "reloading" || active == "refreshing";
     out.running = pid != 0 && (starts || up);
+    if (out.running) out.started = wall_time(values["ExecMainStartTimestampMonotonic"]);
     out.changing = active == "deactivating" || (starts && !out.running) || (up && !job.empty() && job != "0");
     // While it starts, the process may not have become slurmd yet.
     if (up && out.running && out.arguments) {
@@ -129,11 +132,25 @@ class SystemdService final : public Service {
     }
     return host_.write(file, text, 0644);
   }
+  /// Returns the civil time of a time of CLOCK_MONOTONIC in microseconds. The same time gives the same answer, though clocks
+  /// are adjusted.
+  core::WallTime wall_time(const std::string& microseconds) {
+    long long since_boot = 0;
+    std::from_chars(microseconds.data(), microseconds.data() + microseconds.size(), since_boot);
+    if (since_boot == 0) return {};
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(last_start_, since_boot) != since_boot) {
+      const auto ago = std::chrono::steady_clock::now().time_since_epoch() - std::chrono::microseconds(since_boot);
+      const auto now = std::chrono::system_clock::now().time_since_epoch();
+      started_ = core::whole_seconds({std::chrono::duration_cast<core::Duration>(now - ago)});
+    }
+    return started_;
+  }
   std::string why(const std::string& result, const std::string& status) {
     const std::string ended = "slurmd ended (" + result + ", exit code " + status + ")";
     // Not --unit, which also shows what systemd says about the unit.
-    const auto log = host_.run(
-        {"journalctl", "_SYSTEMD_UNIT=" + paths_.service, "--lines", "20", "--output", "cat", "--no-pager"}, 10s, "");
+    const auto log =
+        host_.run({"journalctl", "_SYSTEMD_UNIT=" + paths_.service, "--lines", "20", "--output", "cat", "--no-pager"}, 10s, "");
     const std::string said = log && log->status == 0 ? telling_lines(log->out) : "";
     return said.empty() ? ended : ended + ": " + said;
   }
@@ -141,6 +158,9 @@ class SystemdService final : public Service {
   Host& host_;
   std::string slurmd_;
   SystemdPaths paths_;
+  std::mutex mutex_;
+  long long last_start_ = 0;  ///< The last time that wall_time() was asked for, and its answer.
+  core::WallTime started_;
 };
 
 // --- without systemd ---
@@ -186,6 +206,7 @@ class ChildService final : public Service {
     ServiceState out;
     if (!*child) return out;
     out.running = (*child)->pid != 0;
+    if (out.running) out.started = (*child)->started;
     out.arguments = std::move((*child)->arguments);
     if (!out.running) {
       const std::string code = ended_ ? " (exit code " + std::to_string(*ended_) + ")" : "";
@@ -209,8 +230,11 @@ class ChildService final : public Service {
     const auto pid = spawn({.arguments = std::move(words), .out = log.get(), .err = log.get()});
     if (!pid) return std::unexpected(pid.error());
     ended_.reset();
-    const core::Json state = {
-        {"pid", *pid}, {"start", start_of(host_, *pid)}, {"arguments", arguments}, {"logBegin", begin}};
+    const core::Json state = {{"pid", *pid},
+                              {"start", start_of(host_, *pid)},
+                              {"started", core::format_rfc3339(core::SystemClock().wall())},
+                              {"arguments", arguments},
+                              {"logBegin", begin}};
     auto written = host_.write(state_, state.dump() + "\n", 0600);
     if (!written) {  // A child that the next process would not find must not run.
       kill(*pid, SIGKILL);
@@ -240,6 +264,7 @@ class ChildService final : public Service {
     pid_t pid = 0;  ///< 0: it has ended.
     Words arguments;
     off_t log_begin = 0;  ///< Where it began to write in the log.
+    core::WallTime started{};
   };
 
   /// Returns the last child; nullopt: none was started.
@@ -257,6 +282,7 @@ class ChildService final : public Service {
         if (word.is_string()) out.arguments.push_back(word.get<std::string>());
       }
     }
+    if (const auto started = core::parse_rfc3339(core::get_string(*json, {"started"}))) out.started = *started;
     if (int status = 0; out.pid > 0 && waitpid(out.pid, &status, WNOHANG) == out.pid) ended_ = exit_code(status);
     const std::string start = out.pid > 0 ? start_of(host_, out.pid) : "";
     if (start.empty() || start != core::get_string(*json, {"start"})) out.pid = 0;

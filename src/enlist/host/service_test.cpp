@@ -82,6 +82,23 @@ TEST_F(SystemdServiceTest, ReadsTheArgumentsOfTheProcess) {
       << "it waits for slurmctld, or has not become slurmd yet";
 }
 
+TEST_F(SystemdServiceTest, TellsWhenTheProcessWasStarted) {
+  file("/etc/default/slurmd") = defaults_file({"-Z"});
+  file("/proc/17/cmdline") = std::string("slurmd\0-Z\0", 10);
+  const auto since_boot =
+      std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now().time_since_epoch() - 1h).count();
+  const std::string shown = "ExecMainStartTimestampMonotonic=" + std::to_string(since_boot) + "\n";
+  shows("ActiveState=active\nMainPID=17\nJob=\n" + shown);
+  const core::WallTime started = service->state()->started;
+  const core::Duration ago = core::SystemClock().wall() - started;
+  EXPECT_GT(ago, 30min);
+  EXPECT_LT(ago, 90min);
+  EXPECT_EQ(core::whole_seconds(started), started);
+  EXPECT_EQ(service->state()->started, started) << "however the clocks are adjusted";
+  shows("ActiveState=inactive\nMainPID=0\n" + shown);
+  EXPECT_EQ(service->state()->started, core::WallTime{});
+}
+
 TEST_F(SystemdServiceTest, SeesWhatIsUnderWay) {
   file("/etc/default/slurmd") = defaults_file({"-Z"});
   file("/proc/17/cmdline") = std::string("slurmd\0-Z\0", 10);
@@ -152,7 +169,9 @@ TEST_F(ChildServiceTest, RunsAndIsFoundByTheNextProcess) {
   EXPECT_TRUE(until([&] { return log().ends_with("hangup\n"); })) << log();
 
   const auto next = child_service(*host, root / "slurmd", root / "log/slurmd.log");
-  EXPECT_EQ(next->state(), (ServiceState{.running = true, .arguments = Words{"-Z", "-N", "a b"}}));
+  const core::WallTime started = service->state()->started;
+  EXPECT_LT(core::SystemClock().wall() - started, 1h);
+  EXPECT_EQ(next->state(), (ServiceState{.running = true, .arguments = Words{"-Z", "-N", "a b"}, .started = started}));
   ASSERT_TRUE(next->stop());
   EXPECT_EQ(service->state(), ServiceState{});
 }

@@ -13,6 +13,8 @@ namespace {
 using slurm::Holds;
 using slurm::Owner;
 
+/// A slurmd that was started so long before the process of the report is another process.
+constexpr core::Duration kStartTolerance{10'000};
 /// How long slurmd has for a registration before it is asked for the next one.
 constexpr core::Duration kFirstPause{5'000}, kLongestPause{300'000};
 
@@ -95,6 +97,13 @@ class Judging {
     if (record_->instance_id != report_.instance_id || report_.instance_id.empty()) return other_process();
     if (auto bad = invalid()) return *std::move(bad);
     if (!has(record_->partitions, node_.pool)) return outside();
+    if (must_close()) {
+      return {.phase = Phase::kEnlisted,
+              .message = "the host has booted, and its check has not passed yet; the gate closes",
+              .close_gate = true};
+    }
+    if (earlier_start() && just_started() && node_.phase != Phase::kReady)
+      return {.phase = Phase::kConfirming, .message = "slurmd runs; Slurm still shows its start from before"};
     return confirmed();
   }
 
@@ -235,6 +244,22 @@ class Judging {
     return out;
   }
 
+  /// Slurm shows when the slurmd that registered was started, by the clock of its host. A slurmctld that was started since does
+  /// not know it.
+  [[nodiscard]] bool earlier_start() const {
+    return report_.started != core::WallTime{} && record_->slurmd_start_time &&
+           *record_->slurmd_start_time + kStartTolerance < report_.started;
+  }
+  [[nodiscard]] bool just_started() const {
+    return !in_.started_at || in_.slurm->requested_at <= *in_.started_at || in_.now - *in_.started_at < in_.refused_after;
+  }
+  [[nodiscard]] std::string start_words() const {
+    if (!earlier_start() || just_started()) return {};
+    return "Slurm shows that slurmd was started at " + core::format_rfc3339(*record_->slurmd_start_time) +
+           ", and the one that runs was started at " + core::format_rfc3339(report_.started) +
+           ": it has not registered, or the clock of the host was set. To register it: systemctl reload slurmd";
+  }
+
   // --- confirmed ---
 
   [[nodiscard]] Judged confirmed() const {
@@ -242,17 +267,13 @@ class Judging {
     const Holds holds = Holds::read(reason);
     const bool gated = record_->state.drains() && holds.why(Owner::kEnlistment) == kGate;
     if (gated) return at_the_gate(holds.others_than(Owner::kEnlistment));
-    if (must_close()) {
-      return {.phase = Phase::kEnlisted,
-              .message = "the host has booted, and its check has not passed yet; the gate closes",
-              .close_gate = true};
-    }
     // Slurm shows a node as not responding for a moment after its drain was ended.
     const bool comes = not_responding() && node_.phase != Phase::kReady;
     Judged out{.phase = comes ? Phase::kEnlisted : Phase::kReady,
                .message = comes ? "the gate is open; Slurm waits for slurmd to respond" : state_words(),
                .gate_decided = report_.check_passed};
     if (const std::string less = less_than_asked(1); !less.empty()) add(out.message, less);
+    if (const std::string start = start_words(); !start.empty()) add(out.message, start);
     if (record_->state.drains()) {
       // The hold is not ours to undo, whoever set it.
       add(out.message, "it is drained by somebody else: " + (reason.empty() ? "no reason given" : reason));

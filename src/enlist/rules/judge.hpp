@@ -25,8 +25,8 @@ struct Judged {
   /// The node is confirmed and responds, its check has passed, and only our gate keeps it drained. The snapshot may be seconds
   /// old: the act that opens the node looks at its reason again.
   bool open_gate = false;
-  /// The host has booted since the check passed, and it has not passed again: the node must be drained by our gate. Nobody drains
-  /// it yet.
+  /// The host has booted since the check passed, and it has not passed again: the node must be drained by our gate. Nobody
+  /// drains it yet.
   bool close_gate = false;
   /// The check has passed in this boot of the host, or the gate is closed: Node::gate_boot becomes Report::boot_id. So a node
   /// that somebody resumes from the gate stays open.
@@ -47,6 +47,8 @@ struct JudgeInput {
   /// When slurmd has last registered again because it was asked to. nullopt: not after running_since.
   std::optional<core::MonoTime> registered_at{};
   int registered = 0;  ///< How often it has done so since it was last confirmed, at running_since too.
+  /// When this process first saw Report::started. nullopt: just now.
+  std::optional<core::MonoTime> started_at{};
   /// When the agent last reported to this process. nullopt: not yet, and the node is not called silent. A coordinator that has
   /// run for a while passes its own start instead.
   std::optional<core::MonoTime> heard_at;
@@ -58,7 +60,9 @@ struct JudgeInput {
 };
 
 /// Returns the phase. Confirmed means: Slurm's record has the instance id of the report, the pool among its features and its
-/// partitions, at least the CPUs and the memory of Report::conf, and is not INVALID_REG.
+/// partitions, at least the CPUs and the memory of Report::conf, and is not INVALID_REG. A record with an earlier start of
+/// slurmd than that of the report confirms only a node that is ready, before the limit. After that it confirms any node, with a
+/// message, because the clock of the host may have been set.
 [[nodiscard]] Judged judge(const JudgeInput& input);
 
 /// Returns why slurmctld does not talk to a slurmd of this version; "" if it does, or if a version cannot be read. slurmd must

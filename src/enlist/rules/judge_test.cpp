@@ -23,7 +23,7 @@ struct Case {
   slurm::Node record;
   bool in_slurm = true;
   slurm::Snapshot slurm;
-  std::optional<core::MonoTime> running_since, registered_at, heard_at = kStart;
+  std::optional<core::MonoTime> running_since, registered_at, started_at, heard_at = kStart;
   int registered = 0;
   core::MonoTime now = kStart;
   std::optional<std::size_t> max_node_count = 1024;
@@ -54,6 +54,14 @@ struct Case {
   }
   /// slurmd has run for this long without being confirmed.
   void for_long(core::Duration time) { running_since = now - time; }
+  /// slurmd was started again, and Slurm shows the start from before.
+  void was_restarted(core::Duration later = 11 * kSecond) {
+    was_ready();
+    node.phase = Phase::kStarting;
+    record.slurmd_start_time = core::WallTime{1'000'000 * kSecond};
+    node.report.started = *record.slurmd_start_time + later;
+    started_at = now - kSecond;
+  }
   /// The node was ready before its host booted, and its check has not passed since.
   void was_booted() {
     was_ready();
@@ -75,6 +83,7 @@ struct Case {
                   .running_since = running_since,
                   .registered_at = registered_at,
                   .registered = registered,
+                  .started_at = started_at,
                   .heard_at = heard_at,
                   .now = now,
                   .max_node_count = max_node_count});
@@ -410,6 +419,66 @@ const std::vector<Row>& table() {
        },
        Phase::kReady, "="},
 
+      // --- after a start of slurmd ---
+      {"Slurm shows the start from before", [](Case& c) { c.was_restarted(); }, Phase::kConfirming,
+       "Slurm still shows its start from before"},
+      {"Slurm shows the start from before, behind the gate",
+       [](Case& c) {
+         c.was_restarted();
+         c.record.state.flags.insert("DRAIN");
+         c.record.reason = kGateReason;
+       },
+       Phase::kConfirming, "Slurm still shows its start from before"},
+      {"Slurm shows the start from before for long, behind the gate",
+       [](Case& c) {
+         c.was_restarted();
+         c.record.state.flags.insert("DRAIN");
+         c.record.reason = kGateReason;
+         c.started_at = c.now - 10 * kSecond;
+       },
+       Phase::kEnlisted, "the gate opens", Row::kOpen},
+      {"Slurm shows the start from before, and was not asked since",
+       [](Case& c) {
+         c.was_restarted();
+         c.slurm.requested_at = c.now - 20 * kSecond;
+         c.started_at = c.now - 20 * kSecond;
+       },
+       Phase::kConfirming, "Slurm still shows its start from before"},
+      {"the clocks differ a little", [](Case& c) { c.was_restarted(10 * kSecond); }, Phase::kReady, "="},
+      {"slurmd has reconfigured, so that Slurm shows a later start", [](Case& c) { c.was_restarted(-100 * kSecond); },
+       Phase::kReady, "="},
+      {"Slurm does not know the start",
+       [](Case& c) {
+         c.was_restarted();
+         c.record.slurmd_start_time.reset();
+       },
+       Phase::kReady, "="},
+      {"the agent does not know the start",
+       [](Case& c) {
+         c.was_restarted();
+         c.node.report.started = {};
+       },
+       Phase::kReady, "="},
+      {"Slurm shows the start from before for long",
+       [](Case& c) {
+         c.was_restarted();
+         c.started_at = c.now - 10 * kSecond;
+       },
+       Phase::kReady, "was started at 1970-01-12T13:46:40Z, and the one that runs was started at 1970-01-12T13:46:51Z"},
+      {"a node that works stays ready though its clock was set",
+       [](Case& c) {
+         c.was_restarted(3600 * kSecond);
+         c.node.phase = Phase::kReady;
+         c.started_at = c.now - 10 * kSecond;
+       },
+       Phase::kReady, "or the clock of the host was set"},
+      {"a node that works stays ready while slurmd registers",
+       [](Case& c) {
+         c.was_restarted();
+         c.node.phase = Phase::kReady;
+       },
+       Phase::kReady, "="},
+
       // --- after a boot of the host ---
       {"the check has not passed since the boot", [](Case& c) { c.was_booted(); }, Phase::kEnlisted, "the gate closes",
        Row::kClose},
@@ -417,6 +486,13 @@ const std::vector<Row>& table() {
        [](Case& c) {
          c.was_booted();
          c.record.state.base = "MIXED";
+       },
+       Phase::kEnlisted, "the gate closes", Row::kClose},
+      {"the check has not passed since the boot, and slurmd has not registered since",
+       [](Case& c) {
+         c.was_restarted();
+         c.node.gate_boot = "a";
+         c.node.report.check_passed = false;
        },
        Phase::kEnlisted, "the gate closes", Row::kClose},
       {"the check has passed since the boot",

@@ -94,7 +94,8 @@ TEST(UnitFile, StartsSlurmdItselfAndWaitsForIt) {
 
 TEST(UnitFile, ThePathIsNoSpecifierAndOneWord) {
   EXPECT_THAT(unit_file("/opt/100%/slurmd", "/etc/default/slurmd"), HasSubstr("ExecStart=/opt/100%%/slurmd --systemd"));
-  EXPECT_THAT(unit_file("/opt/my slurm/slurmd", "/etc/default/slurmd"), HasSubstr("ExecStart=\"/opt/my slurm/slurmd\" --systemd"));
+  EXPECT_THAT(unit_file("/opt/my slurm/slurmd", "/etc/default/slurmd"),
+              HasSubstr("ExecStart=\"/opt/my slurm/slurmd\" --systemd"));
 }
 
 }  // namespace
