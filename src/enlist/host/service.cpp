@@ -6,6 +6,7 @@
 #include <charconv>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -194,6 +195,17 @@ std::string start_of(Host& host, pid_t pid) {
   return {};
 }
 
+/// Reports whether SIGHUP would end the process, because it neither handles nor blocks the signal yet (proc(5), status).
+bool hangup_ends(Host& host, pid_t pid) {
+  const auto status = host.read("/proc/" + std::to_string(pid) + "/status");
+  if (!status) return false;
+  for (const std::string_view name : {"SigBlk:", "SigIgn:", "SigCgt:"}) {
+    const std::size_t at = status->find(name);
+    if (at == std::string::npos || (std::strtoull(status->c_str() + at + name.size(), nullptr, 16) & 1U) != 0) return false;
+  }
+  return true;
+}
+
 class ChildService final : public Service {
  public:
   ChildService(Host& host, std::string slurmd, fs::path log)
@@ -248,6 +260,8 @@ class ChildService final : public Service {
     const auto child = find();
     if (!child) return std::unexpected(child.error());
     if (!*child || (*child)->pid == 0) return core::fail(ErrorCode::kConflict, "slurmd does not run");
+    if (hangup_ends(host_, (*child)->pid))
+      return core::fail(ErrorCode::kConflict, "slurmd is still starting: it may wait for slurmctld");
     if (kill((*child)->pid, SIGHUP) != 0) return core::fail(ErrorCode::kConflict, "slurmd has ended");
     return {};
   }

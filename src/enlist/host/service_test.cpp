@@ -176,6 +176,13 @@ TEST_F(ChildServiceTest, RunsAndIsFoundByTheNextProcess) {
   EXPECT_EQ(service->state(), ServiceState{});
 }
 
+TEST_F(ChildServiceTest, AReloadDoesNotEndASlurmdThatStarts) {
+  auto service = make("exec sleep 1000");
+  ASSERT_TRUE(service->start({}));
+  EXPECT_EQ(service->reload().error().message, "slurmd is still starting: it may wait for slurmctld");
+  EXPECT_TRUE(service->state()->running);
+}
+
 TEST_F(ChildServiceTest, ARestartEndsOnlyTheProcessItself) {
   auto service = make("[ -e " + (root / "step").string() + " ] || { sleep 1000 & echo $! > " + (root / "step").string() +
                       "; }; exec sleep 1000");

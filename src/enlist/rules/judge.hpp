@@ -46,7 +46,7 @@ struct JudgeInput {
   std::optional<core::MonoTime> running_since;
   /// When slurmd has last registered again because it was asked to. nullopt: not after running_since.
   std::optional<core::MonoTime> registered_at{};
-  int registered = 0;  ///< How often it has done so since it was last confirmed, at running_since too.
+  int registered = 0;  ///< How often it has done so since the node was last confirmed, the one at running_since included.
   /// When this process first saw Report::started. nullopt: just now.
   std::optional<core::MonoTime> started_at{};
   /// When the agent last reported to this process. nullopt: not yet, and the node is not called silent. A coordinator that has
