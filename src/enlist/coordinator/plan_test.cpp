@@ -117,7 +117,7 @@ TEST_F(NodePlanTest, TheGateClosesAfterABootUntilTheCheckPasses) {
   EXPECT_THAT(steps(made), ElementsAre("record phase gpu-1: Enlisted", "close the gate of Slurm node gpu-1"));
   EXPECT_EQ(recorded(made).gate_boot, "a") << "it is not closed yet";
   const auto& drains = dynamic_cast<const slurm::DrainNodes&>(*made.lanes().at("node").groups().at(1).at(0).act);
-  EXPECT_EQ(drains.owner, slurm::Owner::kEnlistment);
+  EXPECT_EQ(drains.holder.owner, slurm::Owner::kEnlistment);
   EXPECT_THAT(drains.nodes, ElementsAre("gpu-1"));
   EXPECT_EQ(slurm::Holds().hold(drains.owner, drains.reason).reason(), gate_reason());
 
