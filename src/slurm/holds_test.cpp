@@ -30,8 +30,9 @@ TEST(Holds, SeveralStandSideBySideInOneOrder) {
 TEST(Holds, BridgesOfSeveralClustersHoldOneNode) {
   const Holder here{kBridge, "u1"}, there{kBridge, "u2"};
   const Holds both = Holds().hold(there, "Node (b) is not ready").hold(here, "Node (a) was cordoned").hold(kEnlistment, "x");
-  EXPECT_EQ(both.reason(),
-            "slurm-bridge: Node (a) was cordoned, cluster u1; slurm-bridge: Node (b) is not ready, cluster u2; slurm-enlist: x");
+  EXPECT_EQ(
+      both.reason(),
+      "slurm-bridge: Node (a) was cordoned, cluster u1; slurm-bridge: Node (b) is not ready, cluster u2; slurm-enlist: x");
   EXPECT_EQ(Holds::read(both.reason()).all(), both.all());
   EXPECT_EQ(Holds(both).release(here).release(kEnlistment).reason(), "slurm-bridge: Node (b) is not ready, cluster u2");
   EXPECT_FALSE(both.has(kBridge)) << "it names no cluster";

@@ -301,9 +301,7 @@ TEST_F(ClientTest, AnUnknownNodeIsNotFound) {
 }
 
 TEST_F(ClientTest, AnUnknownJobIsNotFound) {
-  const auto job = [this] {
-    return run<std::shared_ptr<const Job>>([&](auto done) { client.job(7, std::move(done)); });
-  };
+  const auto job = [this] { return run<std::shared_ptr<const Job>>([&](auto done) { client.job(7, std::move(done)); }); };
   constexpr const char* kPath = "/slurm/v0.0.45/job/7";
   http.on("GET", kPath, testing::jobs(R"({"job_id":7,"job_state":["RUNNING"]})"));
   ASSERT_TRUE(job()) << job().error().message;
