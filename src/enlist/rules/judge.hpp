@@ -22,7 +22,7 @@ inline constexpr core::Duration kSilentAfter{120'000};
 struct Judged {
   Phase phase = Phase::kPending;  ///< kEnlisted and kReady: the process of the report is confirmed.
   std::string message;  ///< Why: one line for people, the same as long as nothing changes. "": there is nothing to say.
-  /// The node is confirmed and responds, its check has passed, and only our gate keeps it drained. The snapshot may be seconds
+  /// The node is confirmed and responds, its check has passed, and only our hold keeps it drained. The snapshot may be seconds
   /// old: the act that opens the node looks at its reason again.
   bool open_gate = false;
   /// The record has vanished while slurmd runs: it must register again, once. Node::registrations grows by one, and the phase
