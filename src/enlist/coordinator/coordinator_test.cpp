@@ -296,7 +296,7 @@ TEST_F(CoordinatorTest, NothingIsDeletedWhileSlurmIsAway) {
   stopped.steps_known = stopped.stopped = true;
   report(stopped);
   for (const char* path : {"/nodes/", "/nodes/?update_time=", "/jobs/", "/jobs/?update_time="})
-    http.on("GET", kBase + path, core::Error{core::ErrorCode::kUnavailable, "connection refused", 0, {}, {}});
+    http.on("GET", kBase + path, slurm::testing::error(500, 1800, "no controller"));
   loop.advance(5s);
   EXPECT_EQ(ask("/v1/leave", core::Json::object()), 200);
   pass(60s, stopped);

@@ -344,7 +344,7 @@ TEST_F(ServerTest, TheAuthKeyIsReadLive) {
 }
 
 TEST_F(ServerTest, KeysThatAreNotKnownGetNothing) {
-  EXPECT_EQ(told(sync(kReport)), "403 this key is not known here; join with slurm-enlist join");
+  EXPECT_EQ(told(sync(kReport)), "403 this host is not known here, and may have been removed; it must join again, with a new token: slurm-enlist join --again");
   EXPECT_THAT(told(sync(kReport, "", 0, "")), HasSubstr("403"));
   joined().revoked = true;
   for (const Answer& answer : {sync(kReport), ask("GET", "/v1/key", nullptr, kHost)})
