@@ -73,7 +73,8 @@ std::shared_ptr<const Observed> Agent::observe_typed(const run::Key&, run::Recor
 }
 
 void Agent::looked(bool changed) {
-  if (changed) wake();
+  // The last step waits for the coordinator, not for the host.
+  if (changed || machine_.memory().left) wake();
   passes_.caches_changed();
 }
 

@@ -75,8 +75,9 @@ plan::Plan plan_leave(const NodeObserved& observed) {
                                  "the host leaves the cluster", slurm::NodeEvidence::Live::kDrained)});
   }
   if (judged.forget) lane.add({{"forget", "node", node.name}, "it has left", std::make_shared<ForgetNode>(node)});
-  out.waits_on(observed.cluster);
-  out.wake_after(judged.kept_by == "jobs" ? core::Duration{5s} : core::Duration{1s}, "the node leaves");
+  const bool may_last = judged.kept_by == "jobs";
+  if (!may_last) out.waits_on(observed.cluster);
+  out.wake_after(may_last ? core::Duration{5s} : core::Duration{1s}, "the node leaves");
   return out;
 }
 

@@ -21,6 +21,8 @@ constexpr core::Duration kWrongTokenAfter = 300ms;
 constexpr int kWrongTokensASecond = 10;
 constexpr int kLongestWait = 30000;
 constexpr std::size_t kLongestLine = 1000;
+/// So many steps of a report are kept: it matters only whether there are any.
+constexpr std::size_t kMostSteps = 100;
 constexpr std::int64_t kLongestToken = 30LL * 24 * 3600, kMostUses = 10000;
 
 net::HttpResponse answer(int status, const core::Json& body) {
@@ -81,6 +83,8 @@ Report cleaned(Report report) {
   for (std::string* text :
        {&report.hostname, &report.boot_id, &report.slurm_version, &report.instance_id, &report.key_revision, &report.error})
     *text = one_line(std::move(*text));
+  if (report.steps.size() > kMostSteps) report.steps.resize(kMostSteps);
+  for (std::string& step : report.steps) step = one_line(std::move(step));
   return report;
 }
 
