@@ -208,10 +208,13 @@ Machine::Machine(core::Loop& loop, std::shared_ptr<Host> host, std::shared_ptr<S
 
 bool Machine::desire(const Desired& desired) {
   if (memory_.desired == desired) return false;
+  const bool leaves = !desired.leave.empty() && (!memory_.desired || memory_.desired->leave != desired.leave);
   memory_.desired = desired;
   memory_.node = desired.node;
   memory_.pool = desired.pool;
   memory_.cluster = desired.cluster;
+  // The next reading may not be due for a while, and is the first one of the steps.
+  if (leaves && begun_ > 0) look_soon();
   return true;
 }
 
