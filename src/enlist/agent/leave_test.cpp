@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 class LeaveCommandTest : public ::testing::Test {
  protected:
   LeaveCommandTest() {
-    files("agent.json") = memory_text({.host = "ctl", .port = 6830, .coordinator = "pin", .node = "gpu-1"});
+    files("agent.json") = memory_text({.host = "ctl", .port = 6830, .coordinator = "pin", .node = "gpu-1", .pool = "gpu", .cluster = "lab"});
     files("host.key") = "key";
   }
   std::string& files(const std::string& name) { return host.files["/var/lib/slurm-enlist/" + name].first; }
@@ -39,7 +39,7 @@ class LeaveCommandTest : public ::testing::Test {
                            .now = [this] { return now; },
                            .sleep =
                                [this](core::Duration time) {
-                                 now += time;
+                                 now = now + time;
                                  if (on_sleep) on_sleep();
                                },
                            .program = {}});
