@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "enlist/rules/leave.hpp"
 #include "enlist/rules/text.hpp"
 #include "slurm/conf/conf.hpp"
 #include "slurm/holds.hpp"
@@ -225,7 +226,8 @@ class Judging {
     const std::string& reason = record_->reason;
     const Holds holds = Holds::read(reason);
     // A node that was to leave and stays, or of which nothing was heard, is opened as at the gate.
-    const bool gated = record_->state.drains() && holds.has(Owner::kEnlistment);
+    const std::string own = holds.why(Owner::kEnlistment).value_or("");
+    const bool gated = record_->state.drains() && (own == kGate || own == kLeaves || own == kUnheard);
     if (gated) return at_the_gate(holds.others_than(Owner::kEnlistment));
     // Slurm shows a node as not responding for a moment after its drain was ended.
     const bool comes = not_responding() && node_.phase != Phase::kReady;
