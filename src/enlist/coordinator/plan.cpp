@@ -84,12 +84,12 @@ plan::Plan plan_leave(const NodeObserved& observed) {
 /// Returns what people have set in a record of the node, as far as it is known to be theirs.
 Marks marks_of(const slurm::Node& record, const Node& node) {
   const bool kept = record.state.drains() || record.state.has("FAIL") || record.state.base == "DOWN";
-  if (record.state.drains() && slurm::Holds::read(record.reason).has(Owner::kEnlistment)) {
+  if (record.state.drains() && holds_itself(record.reason)) {
     // It may be a new record: then these are what the old one had.
     return {.reason = node.marks.reason, .comment = record.comment.empty() ? node.marks.comment : record.comment};
   }
-  const bool foreign = kept && !slurm::down_by_slurm(record) && !record.state.has("INVALID_REG");
-  return {.reason = foreign ? slurm::said_by_others(record.reason, Owner::kEnlistment) : "", .comment = record.comment};
+  const bool foreign = kept && !slurm::down_by_slurm(record) && !slurm::slurms_own(record.reason) && !record.state.has("INVALID_REG");
+  return {.reason = foreign ? record.reason : "", .comment = record.comment};
 }
 
 /// Adds the steps that give a record that was made anew what people had set in the old one. Returns false if there are none.

@@ -226,8 +226,7 @@ class Judging {
     const std::string& reason = record_->reason;
     const Holds holds = Holds::read(reason);
     // A node that was to leave and stays, or of which nothing was heard, is opened as at the gate.
-    const std::string own = holds.why(Owner::kEnlistment).value_or("");
-    const bool gated = record_->state.drains() && (own == kGate || own == kLeaves || own == kUnheard);
+    const bool gated = record_->state.drains() && holds_itself(reason);
     if (gated) return at_the_gate(holds.others_than(Owner::kEnlistment));
     // Slurm shows a node as not responding for a moment after its drain was ended.
     const bool comes = not_responding() && node_.phase != Phase::kReady;

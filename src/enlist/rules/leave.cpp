@@ -117,8 +117,8 @@ class LeaveJudging {
 
   [[nodiscard]] bool needs_drain() const {
     if (!record_->state.drains()) return true;
-    const auto why = slurm::Holds::read(record_->reason).why(Owner::kEnlistment);
-    return (why && *why != kLeaves) || slurm::drained_without(*record_, Owner::kEnlistment);
+    const bool renames = slurm::Holds::read(record_->reason).why(Owner::kEnlistment) != kLeaves;
+    return (holds_itself(record_->reason) && renames) || slurm::drained_without(*record_, Owner::kEnlistment);
   }
 
   [[nodiscard]] std::optional<Keeper> kept_in_slurm() const {
@@ -184,6 +184,11 @@ class LeaveJudging {
 
 Leaves judge_leave(const LeaveInput& input) {
   return LeaveJudging(input).judge();
+}
+
+bool holds_itself(std::string_view reason) {
+  const std::string why = slurm::Holds::read(reason).why(Owner::kEnlistment).value_or("");
+  return why == kGate || why == kLeaves || why == kUnheard;
 }
 
 bool is_of(const slurm::Node& record, const Node& node) {

@@ -9,6 +9,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "core/clock.hpp"
 #include "enlist/rules/model.hpp"
@@ -19,6 +20,9 @@ namespace enlist {
 /// The reason of a node that leaves, and that of a node of which nothing is heard. A node that stays is opened again once it
 /// is confirmed, as at the gate.
 inline constexpr std::string_view kLeaves = "leaving", kUnheard = "silent";
+
+/// Reports whether the reason has a hold that slurm-enlist itself has set. Somebody may have added words to it.
+[[nodiscard]] bool holds_itself(std::string_view reason);
 
 /// From when on something that keeps a node is a fault. Jobs that run may take as long as they like.
 inline constexpr core::Duration kStuckAfter{120'000};
