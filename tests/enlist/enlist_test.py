@@ -364,8 +364,11 @@ def a_leave_goes_on_whatever_is_killed(site):
         if not site.nodes():
             break
         site.end("ctl", "slurm-enlist coordinator run")
-        if site.processes("h1", "slurm-enlist agent"):
-            site.end("h1", "slurm-enlist agent")
+        pids = list(site.processes("h1", "slurm-enlist agent"))
+        if pids:
+            # It may end by itself just now.
+            site.run("h1", "kill", "-KILL", str(pids[0]), check=False)
+            wait("the agent has ended", lambda: not site.processes("h1", "slurm-enlist agent"), LIMIT)
             if site.run("h1", "test", "-e", f"{STATE}/agent.json", check=False).returncode == 0:
                 site.agent("h1")
         site.coordinate()
