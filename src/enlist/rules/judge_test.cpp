@@ -611,6 +611,7 @@ TEST(Judge, OnlyOurGateAloneIsOpened) {
     for (const char* base : {"DOWN", "UNKNOWN", "ERROR", "FUTURE", ""}) {
       Case changed = c;
       changed.record.state.base = base;
+      changed.record.reason = kGateReason;
       EXPECT_FALSE(changed.judged().open_gate) << base;
     }
   }
