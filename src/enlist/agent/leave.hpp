@@ -1,5 +1,5 @@
-// The command `slurm-enlist leave`: asks the coordinator, with the host's own key, to let the node of this host leave. The agent
-// does the rest. The command shows what is waited for until the host has left.
+// The command `slurm-enlist leave`: asks the coordinator, with the host's own key, to let the node of this host leave. The
+// agent does the rest. The command shows what is waited for until the host has left.
 #pragma once
 
 #include <chrono>
@@ -10,7 +10,7 @@
 namespace enlist {
 
 struct LeaveOptions {
-  AgentOptions agent{};                            ///< Its folder and its status file.
+  AgentOptions agent{};                           ///< Its folder and its status file.
   std::optional<std::chrono::seconds> wait = {};  ///< --wait: how long to wait; nullopt: until the host has left.
 };
 

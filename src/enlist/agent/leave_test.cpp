@@ -15,7 +15,8 @@ using ::testing::HasSubstr;
 class LeaveCommandTest : public ::testing::Test {
  protected:
   LeaveCommandTest() {
-    files("agent.json") = memory_text({.host = "ctl", .port = 6830, .coordinator = "pin", .node = "gpu-1", .pool = "gpu", .cluster = "lab"});
+    files("agent.json") =
+        memory_text({.host = "ctl", .port = 6830, .coordinator = "pin", .node = "gpu-1", .pool = "gpu", .cluster = "lab"});
     files("host.key") = "key";
   }
   std::string& files(const std::string& name) { return host.files["/var/lib/slurm-enlist/" + name].first; }

@@ -52,6 +52,27 @@ core::Result<std::string> said_by(Host& host, const std::vector<std::string>& ar
                     what + ": " + (said.empty() ? "exit code " + std::to_string(output->status) : said));
 }
 
+core::Result<std::string> version_of(Host& host, const std::string& slurmd) {
+  const auto said = said_by(host, {slurmd, "-V"});  // "slurm 26.05.1"
+  if (!said) return std::unexpected(said.error());
+  const std::string line = first_line(*said);
+  return line.substr(line.rfind(' ') + 1);
+}
+
+/// Returns what changes when the program is replaced: the number of its file, its size and its time. "": it cannot be read.
+std::string file_of(Host& host, const std::string& program) {
+  const auto said = said_by(host, {"stat", "-L", "-c", "%d %i %s %Y", program});
+  return said ? first_line(*said) : "";
+}
+
+/// Reads the release of a slurmd that was replaced. What `slurmd -C` says is not read again: other words would restart the
+/// slurmd that runs. Returns false if it must be tried again, because the file is just being replaced.
+bool read_release(Host& host, const MachineOptions& options, Seen& seen) {
+  auto version = version_of(host, options.slurmd);
+  if (version && seen.facts) seen.facts->slurm_version = *std::move(version);
+  return version.has_value();
+}
+
 core::Result<std::string> digest_of_key(Host& host, const std::filesystem::path& folder, const std::string& file) {
   if (file.empty()) return std::string();
   const auto content = host.read(folder / file);
@@ -63,7 +84,7 @@ core::Result<std::string> digest_of_key(Host& host, const std::filesystem::path&
 core::Result<SlurmdSeen> see_slurmd(Service& service) {
   auto state = service.state();
   if (!state) return std::unexpected(state.error());
-  return SlurmdSeen{state->running, state->changing, std::move(state->error), std::move(state->arguments)};
+  return SlurmdSeen{state->running, state->changing, std::move(state->error), std::move(state->arguments), state->started};
 }
 
 /// A key of somebody else in the file may be that of another cluster, whose daemons need it.
@@ -112,7 +133,8 @@ core::Result<void> remove_agent(Host& host, const MachineOptions& options) {
     if (const auto done = said_by(host, {"systemctl", "daemon-reload"}); !done) return std::unexpected(done.error());
   }
   // Without its memory, no other agent starts on this host.
-  for (const auto& file : {options.state / kMemoryFile, options.state / "host.key", options.state / "host.crt", options.status_file}) {
+  for (const auto& file :
+       {options.state / kMemoryFile, options.state / "host.key", options.state / "host.crt", options.status_file}) {
     if (auto done = host.remove(file); !done) return done;
   }
   // Otherwise, systemd would start the agent again.
@@ -130,10 +152,9 @@ core::Result<Facts> read_facts(Host& host, const MachineOptions& options) {
     if (!text) return std::unexpected(text.error());
     *value = first_line(*text);
   }
-  const auto version = said_by(host, {options.slurmd, "-V"});  // "slurm 26.05.1"
+  auto version = version_of(host, options.slurmd);
   if (!version) return std::unexpected(version.error());
-  const std::string line = first_line(*version);
-  out.slurm_version = line.substr(line.rfind(' ') + 1);
+  out.slurm_version = *std::move(version);
   const auto hardware = said_by(host, {options.slurmd, "-C"});
   if (!hardware) return std::unexpected(hardware.error());
   auto words = detected_conf(*hardware);
@@ -230,9 +251,11 @@ void Machine::look() {
   if (with_facts) facts_at_ = now;
   if (!with_facts) seen->facts = seen_->facts;
   loop_.offload(
-      [host = host_, service = service_, options = options_, seen, with_facts, key = memory_.key.file,
-       leaves = memory_.desired && !memory_.desired->leave.empty()] {
+      [host = host_, service = service_, options = options_, seen, with_facts, before = seen_ ? seen_->program : "",
+       key = memory_.key.file, leaves = memory_.desired && !memory_.desired->leave.empty()] {
+        seen->program = file_of(*host, options.slurmd);
         if (with_facts) seen->facts = read_facts(*host, options);
+        if (!with_facts && seen->program != before && !read_release(*host, options, *seen)) seen->program = before;
         seen->slurmd = see_slurmd(*service);
         if (leaves) seen->steps = service->steps();
         seen->key_digest = digest_of_key(*host, options.slurm_folder, key);

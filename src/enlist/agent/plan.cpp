@@ -180,6 +180,7 @@ Report report_of(const Observed& observed) {
     out.conf = std::move(launch.conf);
     out.instance_id = std::move(launch.instance);
     out.running = seen.slurmd->running;
+    out.started = seen.slurmd->started;
   }
   if (const KeyFile& key = observed.memory.key; seen.key_digest && !key.digest.empty() && *seen.key_digest == key.digest)
     out.key_revision = key.revision;
@@ -240,7 +241,8 @@ plan::Plan plan(const Observed& observed) {
   // One step for slurmd in a pass, because the next one depends on what is read after it.
   const auto& desired = observed.memory.desired;
   const auto& slurmd = observed.seen->slurmd;
-  if (desired && !stops(observed.memory) && !desired->key_revision.empty() && observed.seen->key_digest && !key_is_there(observed, *desired)) {
+  if (desired && !stops(observed.memory) && !desired->key_revision.empty() && observed.seen->key_digest &&
+      !key_is_there(observed, *desired)) {
     out.lane("slurmd").add({kWriteKey,
                             observed.memory.key.revision == desired->key_revision ? "the file is not as it was written"
                                                                                   : "the coordinator has another key",
@@ -265,7 +267,7 @@ plan::Plan plan(const Observed& observed) {
     const std::string reason = runs ? "it runs with other arguments" : "it does not run";
     out.lane("slurmd").add({kStart, reason, std::make_shared<StartSlurmd>(**want, desired->registrations)});
   } else if (observed.memory.registrations < desired->registrations) {
-    out.lane("slurmd").add({kReload, "Slurm has lost the node", std::make_shared<ReloadSlurmd>(desired->registrations)});
+    out.lane("slurmd").add({kReload, "Slurm does not have the node", std::make_shared<ReloadSlurmd>(desired->registrations)});
   } else if (observed.memory.loaded_key != observed.memory.key.revision) {
     out.lane("slurmd").add({kReload, "the key has changed", std::make_shared<ReloadSlurmd>(desired->registrations)});
   }

@@ -129,9 +129,8 @@ class Commands {
     return told(ask("/v1/nodes/keep", {{"nodes", flags_.hosts}}), [](const core::Json&) { return "done\n"; });
   }
   int revoke_nodes() const {
-    return told(ask("/v1/nodes/revoke", {{"nodes", flags_.hosts}}), [](const core::Json&) {
-      return "done; the hosts still have the auth key of the cluster: replace it\n";
-    });
+    return told(ask("/v1/nodes/revoke", {{"nodes", flags_.hosts}}),
+                [](const core::Json&) { return "done; the hosts still have the auth key of the cluster: replace it\n"; });
   }
   int drain_node() const {
     return told(ask("/v1/nodes/drain", {{"nodes", core::Json::array({flags_.name})}, {"reason", flags_.reason}}),
@@ -161,7 +160,8 @@ class Commands {
 
   int destroy_jobs() const {
     if (flags_.node.empty() == flags_.name.empty()) return wrong("destroy-jobs: name a node, or a pool with --pool");
-    const auto answer = ask("/v1/jobs/end", flags_.node.empty() ? core::Json{{"pool", flags_.name}} : core::Json{{"node", flags_.node}});
+    const auto answer =
+        ask("/v1/jobs/end", flags_.node.empty() ? core::Json{{"pool", flags_.name}} : core::Json{{"node", flags_.node}});
     bool all = true;
     for (const core::Json& job : answer ? members(*answer, "jobs") : core::Json::array())
       all = all && core::get_string(job, {"error"}).empty();
@@ -305,7 +305,8 @@ int run_program(const Outside& outside, const std::vector<std::string>& words) {
   token->add_option("--uses", flags.uses, "How many hosts can join with it")
       ->capture_default_str()
       ->check(CLI::Range(1, 10000));
-  CLI::App* destroy = command(&root, "destroy-jobs", "End the jobs on a node, or on all nodes of a pool, now", &Commands::destroy_jobs);
+  CLI::App* destroy =
+      command(&root, "destroy-jobs", "End the jobs on a node, or on all nodes of a pool, now", &Commands::destroy_jobs);
   destroy->add_option("NODE", flags.node, "The node");
   destroy->add_option("--pool", flags.name, "The pool");
   lists(destroy);

@@ -44,10 +44,11 @@ struct ProgramTest : ::testing::Test {
                           .join = program("join"),
                           .leave = program("leave"),
                           .now = [this] { return clock; },
-                          .sleep = [this](std::chrono::milliseconds time) {
-                            clock += time;
-                            if (on_sleep) on_sleep();
-                          }};
+                          .sleep =
+                              [this](std::chrono::milliseconds time) {
+                                clock += time;
+                                if (on_sleep) on_sleep();
+                              }};
     out.clear();
     err.clear();
     return run_program(outside, words);
@@ -138,10 +139,9 @@ TEST_F(ProgramTest, HelpAndVersion) {
 
 TEST_F(ProgramTest, ARemovalShowsWhatItWaitsFor) {
   const auto shows = [this](const char* phase, const char* message) {
-    answers["/v1/nodes"] = {{"nodes", core::Json::array({{{"name", "gpu-1"},
-                                                          {"phase", phase},
-                                                          {"message", message},
-                                                          {"leaving", {{"wanted", true}}}}})}};
+    answers["/v1/nodes"] = {
+        {"nodes",
+         core::Json::array({{{"name", "gpu-1"}, {"phase", phase}, {"message", message}, {"leaving", {{"wanted", true}}}}})}};
   };
   shows("Draining", "jobs run there: 12");
   int looks = 0;
@@ -174,8 +174,9 @@ TEST_F(ProgramTest, OtherVerbsForNodesAndPools) {
   run("node revoke a-1");
   run("node drain a-1 --reason \"bad fan\"");
   run("node resume a-1");
-  EXPECT_THAT(asked, ElementsAre(R"(/v1/nodes/keep {"nodes":["a-1","a-2"]})", R"(/v1/nodes/revoke {"nodes":["a-1"]})",
-                                 R"(/v1/nodes/drain {"nodes":["a-1"],"reason":"bad fan"})", R"(/v1/nodes/resume {"nodes":["a-1"]})"));
+  EXPECT_THAT(asked,
+              ElementsAre(R"(/v1/nodes/keep {"nodes":["a-1","a-2"]})", R"(/v1/nodes/revoke {"nodes":["a-1"]})",
+                          R"(/v1/nodes/drain {"nodes":["a-1"],"reason":"bad fan"})", R"(/v1/nodes/resume {"nodes":["a-1"]})"));
   asked.clear();
   answers["/v1/pools"] = {{"pools", core::Json::array({{{"name", "gpu"}, {"problem", "it is being removed: 1 nodes leave"}}})}};
   on_sleep = [this] { answers["/v1/pools"] = {{"pools", core::Json::array()}}; };
@@ -185,7 +186,8 @@ TEST_F(ProgramTest, OtherVerbsForNodesAndPools) {
 }
 
 TEST_F(ProgramTest, JobsThatWereEndedAreNamed) {
-  answers["/v1/jobs/end"] = {{"jobs", core::Json::array({{{"job", "12"}, {"user", "ann"}, {"partition", "gpu"}, {"nodes", "gpu-1"}}})}};
+  answers["/v1/jobs/end"] = {
+      {"jobs", core::Json::array({{{"job", "12"}, {"user", "ann"}, {"partition", "gpu"}, {"nodes", "gpu-1"}}})}};
   EXPECT_EQ(run("destroy-jobs gpu-1"), 0);
   EXPECT_THAT(out, HasSubstr("12   ann   gpu        gpu-1  ended"));
   EXPECT_EQ(asked.back(), R"(/v1/jobs/end {"node":"gpu-1"})");

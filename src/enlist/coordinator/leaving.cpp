@@ -82,20 +82,23 @@ core::Result<Changes> revoke(const Contents& now, const std::vector<std::string>
 core::Result<Changes> remove_pool(const Contents& now, const SlurmNow& slurm, const std::string& name, bool force) {
   const auto found = now.pools.find(name);
   if (found == now.pools.end())
-    return core::fail(ErrorCode::kNotFound, fmt::format("there is no pool {}; slurm-enlist pool list shows all", name.substr(0, 100)));
+    return core::fail(ErrorCode::kNotFound,
+                      fmt::format("there is no pool {}; slurm-enlist pool list shows all", name.substr(0, 100)));
   if (found->second.removing) return Changes{};
   if (!slurm.snapshot->complete())
-    return core::fail(ErrorCode::kUnavailable, "Slurm does not answer the coordinator, so nobody knows whether jobs use the pool; "
-                                               "try again when it does");
+    return core::fail(ErrorCode::kUnavailable,
+                      "Slurm does not answer the coordinator, so nobody knows whether jobs use the pool; "
+                      "try again when it does");
   const std::vector<std::string> jobs = jobs_in(*slurm.snapshot, name);
   if (!jobs.empty() && !force) {
     std::string list;
     for (std::size_t i = 0; i < std::min(jobs.size(), kMostNamed); ++i) list += (i == 0 ? "" : ", ") + jobs[i];
     if (jobs.size() > kMostNamed) list += fmt::format(" and {} more", jobs.size() - kMostNamed);
-    return core::fail(ErrorCode::kConflict,
-                      fmt::format("jobs use the partition {}: {}. With --force, it takes no new jobs, these are waited for, and "
-                                  "then the pool is removed; slurm-enlist destroy-jobs ends those that run",
-                                  name, list));
+    return core::fail(
+        ErrorCode::kConflict,
+        fmt::format("jobs use the partition {}: {}. With --force, it takes no new jobs, these are waited for, and "
+                    "then the pool is removed; slurm-enlist destroy-jobs ends those that run",
+                    name, list));
   }
   Pool pool = found->second;
   pool.removing = true;

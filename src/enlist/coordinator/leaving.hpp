@@ -23,8 +23,9 @@ namespace enlist {
 /// Takes away the access of nodes to the coordinator. Error: kNotFound.
 [[nodiscard]] core::Result<Changes> revoke(const Contents& now, const std::vector<std::string>& nodes);
 
-/// Begins to remove a pool, and deletes its tokens. Errors: kNotFound; kUnavailable (Slurm does not answer); kConflict, with the
-/// jobs that run or wait in the partition, unless `force`. Then they are waited for.
-[[nodiscard]] core::Result<Changes> remove_pool(const Contents& now, const SlurmNow& slurm, const std::string& pool, bool force);
+/// Begins to remove a pool, and deletes its tokens. Errors: kNotFound; kUnavailable (Slurm does not answer); kConflict, with
+/// the jobs that run or wait in the partition, unless `force`. Then they are waited for.
+[[nodiscard]] core::Result<Changes> remove_pool(const Contents& now, const SlurmNow& slurm, const std::string& pool,
+                                                bool force);
 
 }  // namespace enlist

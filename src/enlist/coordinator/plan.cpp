@@ -31,7 +31,7 @@ using slurm::Owner;
 bool changes(const RecordPhase& record, const Node& node) {
   return record.phase != node.phase || record.message != node.message || record.registrations != node.registrations ||
          record.confirmed != node.confirmed || record.leaving != node.leaving || record.marks != node.marks ||
-         record.silent_since != node.silent_since;
+         record.silent_since != node.silent_since || record.gate_boot != node.gate_boot;
 }
 
 /// Adds the step that writes the record, if anything in it has changed. All that is added later waits for it.
@@ -88,7 +88,8 @@ Marks marks_of(const slurm::Node& record, const Node& node) {
     // It may be a new record: then these are what the old one had.
     return {.reason = node.marks.reason, .comment = record.comment.empty() ? node.marks.comment : record.comment};
   }
-  const bool foreign = kept && !slurm::down_by_slurm(record) && !slurm::slurms_own(record.reason) && !record.state.has("INVALID_REG");
+  const bool foreign =
+      kept && !slurm::down_by_slurm(record) && !slurm::slurms_own(record.reason) && !record.state.has("INVALID_REG");
   return {.reason = foreign ? record.reason : "", .comment = record.comment};
 }
 
@@ -114,7 +115,8 @@ bool add_restore(const NodeObserved& observed, const slurm::Node& record, const 
 }  // namespace
 
 core::Json RecordPhase::describe() const {
-  core::Json out = {{"act", "enlist.RecordPhase"},    {"node", node},          {"phase", to_string(phase)}, {"message", message},
+  core::Json out = {{"act", "enlist.RecordPhase"},    {"node", node},
+                    {"phase", to_string(phase)},      {"message", message},
                     {"registrations", registrations}, {"confirmed", confirmed}};
   if (leaving.wanted) out["stop"] = leaving.stop;
   return out;
@@ -142,6 +144,9 @@ plan::Plan plan_node(const NodeObserved& observed) {
   const Judged judged = judge({.node = node,
                                .slurm = observed.slurm,
                                .running_since = observed.running_since,
+                               .registered_at = observed.registered_at,
+                               .registered = observed.registered,
+                               .started_at = observed.started_at,
                                .heard_at = observed.heard_at,
                                .now = observed.context.mono,
                                .max_node_count = observed.max_node_count});
@@ -151,6 +156,7 @@ plan::Plan plan_node(const NodeObserved& observed) {
   auto record = std::make_shared<RecordPhase>(node, judged.phase, judged.message);
   if (judged.phase == Phase::kEnlisted || judged.phase == Phase::kReady) record->confirmed = node.report.instance_id;
   if (judged.register_again) ++record->registrations;
+  if (judged.gate_decided) record->gate_boot = node.report.boot_id;
   if (in_slurm != nullptr) record->marks = marks_of(*in_slurm, node);
   const bool silent = judged.phase == Phase::kSilent;
   if (!silent) {
@@ -164,6 +170,11 @@ plan::Plan plan_node(const NodeObserved& observed) {
   plan::Lane& lane = out.lane("node");
   add_record(node, std::move(record), lane);
   if (silent && in_slurm != nullptr && !in_slurm->state.drains()) lane.add(drain(observed, kUnheard));
+  if (judged.close_gate) {
+    lane.add({{"close the gate of", "Slurm node", node.name},
+              "the host has booted, and its check has not passed yet",
+              slurm::drain_nodes(observed.cluster, Owner::kEnlistment, {node.name}, std::string(kGate))});
+  }
   if (judged.open_gate && !add_restore(observed, *in_slurm, marks, lane)) {
     lane.add({{"open the gate of", "Slurm node", node.name},
               "Slurm shows this slurmd with the values asked for, and the host's check has passed",

@@ -25,6 +25,7 @@ struct RecordPhase final : plan::Act {
         message(std::move(because)),
         registrations(seen.registrations),
         confirmed(seen.confirmed),
+        gate_boot(seen.gate_boot),
         leaving(seen.leaving),
         marks(seen.marks),
         silent_since(seen.silent_since) {}
@@ -35,6 +36,7 @@ struct RecordPhase final : plan::Act {
   std::string message;
   std::uint64_t registrations;
   std::string confirmed;
+  std::string gate_boot;
   Leaving leaving;
   Marks marks;
   core::WallTime silent_since;
@@ -55,7 +57,9 @@ struct NodeObserved {
   slurm::ClusterKey cluster;
   std::optional<Node> node{};  ///< nullopt: there is no such record any more.
   slurm::SnapshotPtr slurm{};
-  std::optional<core::MonoTime> running_since{};  ///< JudgeInput::running_since.
+  /// As in JudgeInput.
+  std::optional<core::MonoTime> running_since{}, registered_at{}, started_at{};
+  int registered = 0;
   std::optional<core::MonoTime> heard_at{};
   std::optional<std::size_t> max_node_count{};
   std::optional<core::MonoTime> leave_asked_at{};  ///< LeaveInput::asked_at.

@@ -198,12 +198,14 @@ Decision decide(const PoolsObserved& observed, rollout::State now, const std::op
   return {std::move(next), std::move(problems)};
 }
 
-/// Adds the steps that remove pools, and says in `problems` what they wait for. `in_force`: slurmctld runs with the pool file of
-/// these pools.
+/// Adds the steps that remove pools, and says in `problems` what they wait for. `in_force`: slurmctld runs with the pool file
+/// of these pools.
 void remove_pools(const PoolsObserved& observed, bool in_force, Problems& problems, plan::Plan& plan) {
   for (const auto& [name, pool] : observed.pools) {
     if (!pool.removing) continue;
-    const auto told = [&, &pool_name = name](const std::string& what) { problems.emplace(pool_name, "it is being removed: " + what); };
+    const auto told = [&, &pool_name = name](const std::string& what) {
+      problems.emplace(pool_name, "it is being removed: " + what);
+    };
     const auto left = observed.left.find(name);
     const std::vector<std::string> jobs = in_force ? jobs_in(*observed.slurm, name) : std::vector<std::string>();
     plan.wake_after(kJobsPoll, "a pool is being removed");
@@ -215,7 +217,8 @@ void remove_pools(const PoolsObserved& observed, bool in_force, Problems& proble
       for (std::size_t i = 0; i < std::min(jobs.size(), kNamedJobs); ++i) list += (i == 0 ? "" : ", ") + jobs[i];
       told("jobs use its partition: " + list + (many ? " and others" : ""));
     } else if (left != observed.left.end() && left->second.staying > 0) {
-      plan.lane("removal").add({{"leave", "pool", name}, "no job uses it", std::make_shared<LeavePool>(name, observed.context.now)});
+      plan.lane("removal").add(
+          {{"leave", "pool", name}, "no job uses it", std::make_shared<LeavePool>(name, observed.context.now)});
       told("its nodes leave");
     } else if (left != observed.left.end() && left->second.nodes > 0) {
       told(std::to_string(left->second.nodes) + " nodes leave");

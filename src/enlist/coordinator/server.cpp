@@ -168,8 +168,9 @@ void Server::serve(const net::HttpRequest& request, Reply reply) {
   if (!options_.admin.empty() && request.peer_key == options_.admin) return serve_admin(request, std::move(reply));
   const Node* node = node_of(request.peer_key);
   if (node == nullptr)
-    return reply(refusal(403, "this host is not known here, and may have been removed; it must join again, with a new token: "
-                              "slurm-enlist join --again"));
+    return reply(refusal(403,
+                         "this host is not known here, and may have been removed; it must join again, with a new token: "
+                         "slurm-enlist join --again"));
   if (node->revoked)
     return reply(refusal(403, "node " + node->name + " is revoked; join again with a new token of pool " + node->pool));
   serve_node(request, *node, std::move(reply));
@@ -381,12 +382,13 @@ void Server::serve_nodes(const std::string& verb, const net::HttpRequest& reques
     return reply(refusal(422, "the reason must be one line, and not one of slurm-enlist's own"));
   if (verb == "drain") return set_state(verb, nodes.front(), reason, std::move(reply));
   // A node that leaves would be drained again.
-  store_.commit([nodes](const Contents& now) { return enlist::keep(now, nodes); },
-                [this, alive = std::weak_ptr(alive_), node = nodes.front(), reply = std::move(reply)](const core::Result<void>& result) {
-                  if (alive.expired()) return;
-                  if (!result) return reply(refusal(result.error()));
-                  set_state("resume", node, "", reply);
-                });
+  store_.commit(
+      [nodes](const Contents& now) { return enlist::keep(now, nodes); },
+      [this, alive = std::weak_ptr(alive_), node = nodes.front(), reply = std::move(reply)](const core::Result<void>& result) {
+        if (alive.expired()) return;
+        if (!result) return reply(refusal(result.error()));
+        set_state("resume", node, "", reply);
+      });
 }
 
 void Server::set_state(const std::string& verb, const std::string& node, const std::string& reason, Reply reply) {
@@ -423,17 +425,18 @@ void Server::end_jobs(const net::HttpRequest& request, Reply reply) {
     if (name == node || (node.empty() && record.pool == pool)) nodes.insert(name);
   }
   const bool known = node.empty() ? store_.contents().pools.contains(pool) : !nodes.empty();
-  if (!known) return reply(refusal(404, node.empty() ? "there is no pool " + one_line(pool) : "there is no node " + one_line(node)));
-  slurm_requests_.end_jobs(std::move(nodes), [this, alive = std::weak_ptr(alive_),
-                                              reply = std::move(reply)](const core::Result<core::Json>& jobs) {
-    if (alive.expired()) return;
-    if (!jobs) return reply(refusal(jobs.error()));
-    for (const core::Json& job : *jobs) {
-      log_.info("an administrator ends a job",
-                {{"job", core::get_string(job, {"job"})}, {"user", core::get_string(job, {"user"})}});
-    }
-    reply(answer(200, {{"jobs", *jobs}}));
-  });
+  if (!known)
+    return reply(refusal(404, node.empty() ? "there is no pool " + one_line(pool) : "there is no node " + one_line(node)));
+  slurm_requests_.end_jobs(
+      std::move(nodes), [this, alive = std::weak_ptr(alive_), reply = std::move(reply)](const core::Result<core::Json>& jobs) {
+        if (alive.expired()) return;
+        if (!jobs) return reply(refusal(jobs.error()));
+        for (const core::Json& job : *jobs) {
+          log_.info("an administrator ends a job",
+                    {{"job", core::get_string(job, {"job"})}, {"user", core::get_string(job, {"user"})}});
+        }
+        reply(answer(200, {{"jobs", *jobs}}));
+      });
 }
 
 }  // namespace enlist

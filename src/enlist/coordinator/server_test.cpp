@@ -226,6 +226,8 @@ TEST_F(ServerTest, AFullNodeTableIsNamed) {
   joined("gpu-1", kOtherHost);
   loop.advance(10s);
   EXPECT_THAT(told(join(join_body())), HasSubstr("422 Slurm's node table is full: MaxNodeCount is 2, and there are 2 nodes"));
+  store.set().nodes["gpu-1"].phase = Phase::kSilent;
+  EXPECT_THAT(told(join(join_body())), HasSubstr("200 ")) << "the host is gone, and Slurm does not have it";
 }
 
 TEST_F(ServerTest, NobodyJoinsWhileSlurmIsAway) {
@@ -344,7 +346,9 @@ TEST_F(ServerTest, TheAuthKeyIsReadLive) {
 }
 
 TEST_F(ServerTest, KeysThatAreNotKnownGetNothing) {
-  EXPECT_EQ(told(sync(kReport)), "403 this host is not known here, and may have been removed; it must join again, with a new token: slurm-enlist join --again");
+  EXPECT_EQ(told(sync(kReport)),
+            "403 this host is not known here, and may have been removed; it must join again, with a new token: slurm-enlist "
+            "join --again");
   EXPECT_THAT(told(sync(kReport, "", 0, "")), HasSubstr("403"));
   joined().revoked = true;
   for (const Answer& answer : {sync(kReport), ask("GET", "/v1/key", nullptr, kHost)})
@@ -486,8 +490,8 @@ TEST_F(ServerTest, AHostSpeaksForItself) {
   EXPECT_EQ(told(ask("POST", "/v1/leave", core::Json::object(), kHost)).substr(0, 3), "200");
   EXPECT_TRUE(store.contents().nodes.at("gpu-1").leaving.wanted);
   EXPECT_FALSE(store.contents().nodes.at("gpu-3").leaving.wanted);
-  for (const char* path : {"/v1/nodes/leave", "/v1/nodes/keep", "/v1/nodes/revoke", "/v1/nodes/drain", "/v1/pools/remove",
-                           "/v1/jobs/end"})
+  for (const char* path :
+       {"/v1/nodes/leave", "/v1/nodes/keep", "/v1/nodes/revoke", "/v1/nodes/drain", "/v1/pools/remove", "/v1/jobs/end"})
     EXPECT_EQ(told(ask("POST", path, of_nodes({"gpu-3"}), kHost)).substr(0, 3), "403") << path;
 }
 
@@ -522,8 +526,8 @@ TEST_F(ServerTest, PeopleDrainAndResumeAsWithScontrol) {
 TEST_F(ServerTest, OnlyTheJobsOnTheNodeAreEnded) {
   joined();
   const auto row = [](int id, const std::string& state, const std::string& nodes) {
-    return R"({"job_id":)" + std::to_string(id) + R"(,"job_state":[")" + state + R"("],"user_name":"ann","partition":"gpu","nodes":")" +
-           nodes + R"("})";
+    return R"({"job_id":)" + std::to_string(id) + R"(,"job_state":[")" + state +
+           R"("],"user_name":"ann","partition":"gpu","nodes":")" + nodes + R"("})";
   };
   const auto rows = row(1, "RUNNING", "gpu-1") + "," + row(2, "RUNNING", "gpu-2") + "," + row(3, "PENDING", "") + "," +
                     row(4, "SUSPENDED", "gpu-[1-2]");
@@ -551,7 +555,8 @@ TEST_F(ServerTest, APoolWithJobsIsNotRemovedByMistake) {
   http.on("GET", kBase + "/jobs/", slurm::testing::jobs(job, 200));
   http.on("GET", kBase + "/jobs/?update_time=", slurm::testing::jobs(job, 200));
   loop.advance(10s);
-  EXPECT_THAT(told(ask("POST", "/v1/pools/remove", {{"name", "gpu"}})), HasSubstr("409 jobs use the partition gpu: 7 (RUNNING)"));
+  EXPECT_THAT(told(ask("POST", "/v1/pools/remove", {{"name", "gpu"}})),
+              HasSubstr("409 jobs use the partition gpu: 7 (RUNNING)"));
   EXPECT_EQ(told(ask("POST", "/v1/pools/remove", {{"name", "x"}})).substr(0, 3), "404");
   EXPECT_FALSE(store.contents().pools.at("gpu").removing);
   EXPECT_EQ(told(ask("POST", "/v1/pools/remove", {{"name", "gpu"}, {"force", true}})), "200 {}");

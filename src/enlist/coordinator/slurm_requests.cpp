@@ -85,12 +85,13 @@ void SlurmRequests::end_next(const std::shared_ptr<Ending>& ending) {
   core::Json& job = ending->jobs[ending->next++];
   slurm::Client* to = client([&](const core::Error& error) { ending->done(std::unexpected(error)); });
   if (to == nullptr) return;
-  to->cancel_job(core::get_string(job, {"job"}), [this, alive = std::weak_ptr(alive_), ending, &job](const core::Result<void>& result) {
-    if (alive.expired()) return;
-    // A job that has ended meanwhile is what was wanted.
-    if (!result && result.error().code != ErrorCode::kNotFound) job["error"] = result.error().message;
-    end_next(ending);
-  });
+  to->cancel_job(core::get_string(job, {"job"}),
+                 [this, alive = std::weak_ptr(alive_), ending, &job](const core::Result<void>& result) {
+                   if (alive.expired()) return;
+                   // A job that has ended meanwhile is what was wanted.
+                   if (!result && result.error().code != ErrorCode::kNotFound) job["error"] = result.error().message;
+                   end_next(ending);
+                 });
 }
 
 }  // namespace enlist

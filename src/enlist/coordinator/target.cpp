@@ -23,6 +23,7 @@ core::Result<Changes> record(const Contents& now, const RecordPhase& act) {
   node.leaving = act.leaving;
   node.marks = act.marks;
   node.silent_since = act.silent_since;
+  node.gate_boot = act.gate_boot;
   return Changes{.nodes = {{act.node, std::move(node)}}};
 }
 
@@ -49,7 +50,8 @@ core::Result<Changes> forget_pool(const Contents& now, const ForgetPool& act) {
   const auto pool = now.pools.find(act.pool);
   if (pool == now.pools.end()) return Changes{};
   const bool has_nodes = std::ranges::any_of(now.nodes, [&](const auto& entry) { return entry.second.pool == act.pool; });
-  if (!pool->second.removing || has_nodes) return core::fail(core::ErrorCode::kConflict, "pool " + act.pool + " has changed since");
+  if (!pool->second.removing || has_nodes)
+    return core::fail(core::ErrorCode::kConflict, "pool " + act.pool + " has changed since");
   core::Json numbers = core::Json::object();
   if (const auto found = now.values.find(kNumbersValue); found != now.values.end()) numbers = found->second;
   numbers[act.pool] = pool->second.next_number;
@@ -65,12 +67,10 @@ StoreTarget::StoreTarget(Store& store) : store_(store) {
       done({std::unexpected(result.error()), {}});
     });
   };
-  carries_out<RecordPhase>([commit](const auto& act, const Done& done) {
-    commit([act](const Contents& now) { return record(now, *act); }, done);
-  });
-  carries_out<ForgetNode>([commit](const auto& act, const Done& done) {
-    commit([act](const Contents& now) { return forget(now, *act); }, done);
-  });
+  carries_out<RecordPhase>(
+      [commit](const auto& act, const Done& done) { commit([act](const Contents& now) { return record(now, *act); }, done); });
+  carries_out<ForgetNode>(
+      [commit](const auto& act, const Done& done) { commit([act](const Contents& now) { return forget(now, *act); }, done); });
   carries_out<LeavePool>([commit](const auto& act, const Done& done) {
     commit([act](const Contents& now) { return leave_pool(now, *act); }, done);
   });

@@ -76,7 +76,10 @@ class LeaveJudging {
 
  private:
   [[nodiscard]] Leaves stays(std::string why) const {
-    return {.phase = leaves(node_.phase) ? node_.phase : Phase::kDraining, .message = std::move(why), .kept_by = {}, .stop = node_.leaving.stop};
+    return {.phase = leaves(node_.phase) ? node_.phase : Phase::kDraining,
+            .message = std::move(why),
+            .kept_by = {},
+            .stop = node_.leaving.stop};
   }
   [[nodiscard]] bool lasts(core::Duration limit) const { return in_.kept_since && in_.now - *in_.kept_since >= limit; }
   [[nodiscard]] Leaves at(Phase phase, const Keeper& keeper, bool stop) const {
@@ -92,9 +95,7 @@ class LeaveJudging {
 
   [[nodiscard]] bool agent_silent() const { return in_.heard_at && in_.now - *in_.heard_at >= kSilentAfter; }
   [[nodiscard]] bool dead() const { return agent_silent() && (record_ == nullptr || record_->state.has("NOT_RESPONDING")); }
-  [[nodiscard]] bool forced() const {
-    return node_.leaving.force && in_.asked_at && in_.now - *in_.asked_at >= kForcedAfter;
-  }
+  [[nodiscard]] bool forced() const { return node_.leaving.force && in_.asked_at && in_.now - *in_.asked_at >= kForcedAfter; }
   /// Reports whether slurmd need not have been stopped. If it registers again, it is behind the gate.
   [[nodiscard]] bool may_skip_host() const {
     if (node_.revoked || dead()) return true;
@@ -142,7 +143,8 @@ class LeaveJudging {
     std::vector<std::string> running, suspended, completing;
     for (const auto& job : in_.slurm->jobs_on(node_.name)) {
       const bool unread = job->nodes_unknown || job->id < 0;
-      const std::string id = job->id < 0 ? "a job that cannot be read" : job->full_id() + (unread ? " (its nodes cannot be read)" : "");
+      const std::string id =
+          job->id < 0 ? "a job that cannot be read" : job->full_id() + (unread ? " (its nodes cannot be read)" : "");
       (job->flags.contains("COMPLETING") ? completing : job->state == "SUSPENDED" ? suspended : running).push_back(id);
     }
     if (!running.empty())
@@ -170,7 +172,8 @@ class LeaveJudging {
     if (shown_ != nullptr) text = "Slurm has another slurmd under this name, which is left alone";
     Leaves out{.phase = Phase::kGone, .message = std::move(text), .kept_by = "clean", .stop = true};
     out.forget = node_.phase == Phase::kGone && (report_.left || agent_silent() || may_skip_host());
-    if (!out.forget) out.message += "; the host is cleaned up" + (report_.error.empty() ? "" : "; the agent reports: " + report_.error);
+    if (!out.forget)
+      out.message += "; the host is cleaned up" + (report_.error.empty() ? "" : "; the agent reports: " + report_.error);
     return out;
   }
 

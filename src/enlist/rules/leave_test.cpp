@@ -55,7 +55,10 @@ struct Leave {
     node.report.stopped = true;
   }
   /// Nothing was heard of the agent for the limit.
-  void unheard() { now = kBegin + kSilentAfter; requested_at = now; }
+  void unheard() {
+    now = kBegin + kSilentAfter;
+    requested_at = now;
+  }
   void dies() {
     unheard();
     record.state.flags.insert("NOT_RESPONDING");
@@ -68,12 +71,8 @@ struct Leave {
     slurm->requested_at = requested_at;
     if (in_slurm) slurm->nodes["gpu-1"] = std::make_shared<slurm::Node>(record);
     for (const slurm::Job& one : jobs) slurm->jobs[one.id] = std::make_shared<slurm::Job>(one);
-    return judge_leave({.node = node,
-                        .slurm = slurm,
-                        .asked_at = asked_at,
-                        .heard_at = heard_at,
-                        .kept_since = kept_since,
-                        .now = now});
+    return judge_leave(
+        {.node = node, .slurm = slurm, .asked_at = asked_at, .heard_at = heard_at, .kept_since = kept_since, .now = now});
   }
 };
 
@@ -88,14 +87,16 @@ struct LeaveRow {
 const std::vector<LeaveRow>& leave_table() {
   static const std::vector<LeaveRow> kTable{
       // --- What is not known is not empty ---
-      {"Slurm is away", [](Leave& c) { c.complete = false; }, Phase::kDraining, "Slurm does not answer: connection refused", ""},
+      {"Slurm is away", [](Leave& c) { c.complete = false; }, Phase::kDraining, "Slurm does not answer: connection refused",
+       ""},
       {"Slurm is away, later on",
        [](Leave& c) {
          c.stopped();
          c.complete = false;
        },
        Phase::kStopping, "Slurm does not answer", "stop"},
-      {"Slurm was asked before the wish", [](Leave& c) { c.requested_at = kBegin - kTick; }, Phase::kDraining, "Slurm is asked", ""},
+      {"Slurm was asked before the wish", [](Leave& c) { c.requested_at = kBegin - kTick; }, Phase::kDraining, "Slurm is asked",
+       ""},
       {"this process has not seen the wish", [](Leave& c) { c.asked_at.reset(); }, Phase::kDraining, "Slurm is asked", ""},
       {"the agent has not said what runs", [](Leave& c) { c.node.report.steps_known = false; }, Phase::kDraining,
        "has not reported yet whether steps run", ""},
@@ -110,7 +111,8 @@ const std::vector<LeaveRow>& leave_table() {
       {"at the gate", [](Leave& c) { c.record.reason = held(kGate); }, Phase::kDraining, "to drain it", "drain"},
       {"another program of ours drains it", [](Leave& c) { c.record.reason = "slurm-bridge: pods"; }, Phase::kDraining,
        "to drain it", "drain"},
-      {"somebody else drains it", [](Leave& c) { c.record.reason = "fan"; }, Phase::kStopping, "the agent stops slurmd", "stop"},
+      {"somebody else drains it", [](Leave& c) { c.record.reason = "fan"; }, Phase::kStopping, "the agent stops slurmd",
+       "stop"},
       {"being undrained", [](Leave& c) { c.record.state.flags.insert("UNDRAIN"); }, Phase::kDraining, "to drain it", "drain"},
 
       // --- Waiting for what runs there, by every sign ---
@@ -138,8 +140,11 @@ const std::vector<LeaveRow>& leave_table() {
        },
        Phase::kDraining, "jobs wait for this node by its name, and Slurm would end them: 12", ""},
       {"a reservation", [](Leave& c) { c.record.reservation = "maint"; }, Phase::kDraining, "active reservation maint", ""},
-      {"steps on the host", [](Leave& c) { c.node.report.steps = {"12.0", "12.batch"}; }, Phase::kDraining,
-       "steps still run on the host: 12.0, 12.batch", ""},
+      {"steps on the host",
+       [](Leave& c) {
+         c.node.report.steps = {"12.0", "12.batch"};
+       },
+       Phase::kDraining, "steps still run on the host: 12.0, 12.batch", ""},
       {"a job that began after somebody undrained it",
        [](Leave& c) {
          c.stopped();
@@ -174,7 +179,8 @@ const std::vector<LeaveRow>& leave_table() {
          c.unheard();
        },
        Phase::kGone, "Slurm does not have it", "stop forget"},
-      {"it never was in Slurm, and slurmd may run", [](Leave& c) { c.in_slurm = false; }, Phase::kStopping, "stops slurmd", "stop"},
+      {"it never was in Slurm, and slurmd may run", [](Leave& c) { c.in_slurm = false; }, Phase::kStopping, "stops slurmd",
+       "stop"},
       {"a record of somebody else",
        [](Leave& c) {
          c.stopped();
@@ -285,8 +291,9 @@ TEST(LeaveRules, Table) {
     row.change(leave);
     const Leaves judged = leave.judged();
     std::string acts;
-    for (const auto& [is, name] : {std::pair{judged.drain, "drain"}, std::pair{judged.stop, "stop"}, std::pair{judged.erase, "erase"},
-                                   std::pair{judged.forget, "forget"}, std::pair{judged.cancel, "cancel"}}) {
+    for (const auto& [is, name] :
+         {std::pair{judged.drain, "drain"}, std::pair{judged.stop, "stop"}, std::pair{judged.erase, "erase"},
+          std::pair{judged.forget, "forget"}, std::pair{judged.cancel, "cancel"}}) {
       if (is) acts += (acts.empty() ? "" : " ") + std::string(name);
     }
     EXPECT_EQ(to_string(judged.phase), to_string(row.phase)) << row.name;

@@ -49,8 +49,8 @@ struct Members<Report> {
                  optional("instance_id", &Report::instance_id), optional("running", &Report::running),
                  optional("key_revision", &Report::key_revision), optional("registrations", &Report::registrations),
                  optional("error", &Report::error), optional("check_passed", &Report::check_passed),
-                 optional("steps_known", &Report::steps_known), optional("steps", &Report::steps),
-                 optional("stopped", &Report::stopped), optional("left", &Report::left));
+                 optional("started", &Report::started), optional("steps_known", &Report::steps_known),
+                 optional("steps", &Report::steps), optional("stopped", &Report::stopped), optional("left", &Report::left));
 };
 template <>
 struct Members<Desired> {
@@ -76,9 +76,9 @@ struct Members<Node> {
       std::tuple(required("name", &Node::name), required("pool", &Node::pool), required("key", &Node::key),
                  optional("node_conf", &Node::node_conf), optional("registrations", &Node::registrations),
                  optional("revoked", &Node::revoked), optional("joined", &Node::joined), optional("report", &Node::report),
-                 optional("confirmed", &Node::confirmed), optional("phase", &Node::phase), optional("message", &Node::message),
-                 optional("leaving", &Node::leaving), optional("marks", &Node::marks),
-                 optional("silent_since", &Node::silent_since));
+                 optional("confirmed", &Node::confirmed), optional("gate_boot", &Node::gate_boot),
+                 optional("phase", &Node::phase), optional("message", &Node::message), optional("leaving", &Node::leaving),
+                 optional("marks", &Node::marks), optional("silent_since", &Node::silent_since));
 };
 template <>
 struct Members<Token> {
