@@ -93,23 +93,19 @@ Marks marks_of(const slurm::Node& record, const Node& node) {
   return {.reason = foreign ? record.reason : "", .comment = record.comment};
 }
 
-/// Adds the steps that give a record that was made anew what people had set in the old one. Returns false if there are none.
+/// Adds the steps that give a record that was made anew what people had set in the old one. Returns true if it stays drained.
 bool add_restore(const NodeObserved& observed, const slurm::Node& record, const Marks& marks, plan::Lane& lane) {
   const std::string& name = observed.node->name;
-  bool any = false;
   if (!marks.comment.empty() && record.comment.empty()) {
     slurm::NodeUpdate update;
     update.comment = marks.comment;
     lane.add({{"restore", "comment", name}, "Slurm had lost the record", slurm::update_node(observed.cluster, name, update)});
-    any = true;
   }
-  if (!marks.reason.empty()) {
-    lane.add({{"restore", "drain", name},
-              "somebody had drained it before Slurm lost the record",
-              slurm::restore_reason(observed.cluster, record, marks.reason)});
-    any = true;
-  }
-  return any;
+  if (marks.reason.empty()) return false;
+  lane.add({{"restore", "drain", name},
+            "somebody had drained it before Slurm lost the record",
+            slurm::restore_reason(observed.cluster, record, marks.reason)});
+  return true;
 }
 
 }  // namespace
