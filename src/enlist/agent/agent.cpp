@@ -26,6 +26,9 @@ Agent::Agent(core::Loop& loop, core::Random& random, core::Logger& log, net::Htt
                 .report = [this](const Report& report) { connection_.report(report); },
                 .ended =
                     [this, left = std::move(left)] {
+                      // Nothing may write its files again.
+                      ended_ = true;
+                      connection_.stop();
                       log_.info("this host has left the cluster");
                       if (left) left();
                     },
@@ -64,7 +67,7 @@ std::shared_ptr<const Observed> Agent::observe_typed(const run::Key&, run::Recor
   told_.heard = connection_.heard();
   return std::make_shared<Observed>(Observed{.memory = machine_.memory(),
                                              .saved = machine_.saved(),
-                                             .seen = machine_.seen(),
+                                             .seen = ended_ ? std::nullopt : machine_.seen(),
                                              .check = machine_.check(),
                                              .told = told_,
                                              .reported = machine_.reported(),

@@ -51,6 +51,7 @@ class Agent final : private run::TypedController<Observed> {
 
   core::Logger& log_;
   Told told_;
+  bool ended_ = false;  ///< The host has left.
   Connection connection_;
   Machine machine_;
   plan::Executor executor_;
