@@ -223,7 +223,7 @@ void add_leave(const Observed& observed, plan::Plan& out) {
     return;
   } else if (!memory.left) {
     lane.add({kClean, "Slurm does not have the node any more", std::make_shared<CleanHost>()});
-  } else if (observed.told.heard && observed.reported && observed.reported->left) {
+  } else if (observed.told.heard && observed.reported && observed.reported->left && status_of(observed) == observed.status) {
     lane.add({kEnd, "the coordinator knows that the host is clean", std::make_shared<EndAgent>()});
   }
 }
