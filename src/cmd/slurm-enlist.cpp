@@ -1,15 +1,18 @@
 // slurm-enlist: lets hosts join a Slurm cluster. Only the wiring of its commands is here.
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "core/random.hpp"
 #include "enlist/agent/join.hpp"
+#include "enlist/agent/leave.hpp"
 #include "enlist/agent/program.hpp"
 #include "enlist/cli/connection.hpp"
 #include "enlist/cli/program.hpp"
@@ -78,7 +81,7 @@ int join(const Words& words, std::string token) {
   app.add_flag("--no-service", options.no_service,
                "Do not install and start the agent's service: somebody else runs the agent");
   app.add_option("--wait", wait, "How many seconds the node may take to become ready; 0: do not wait")->capture_default_str();
-  app.add_option("--agent-unit", options.unit, "The unit of the agent's service")->capture_default_str();
+  app.add_option("--agent-unit", agent.agent_unit, "The unit of the agent's service")->capture_default_str();
   app.add_option("--state", agent.state, "The folder of what the agent remembers, and of its key")->capture_default_str();
   app.add_option("--status-file", agent.status_file, "Where the agent says what it waits for")->capture_default_str();
   app.add_option("--slurm-folder", agent.slurm_folder, "The folder of Slurm's auth key")->capture_default_str();
@@ -93,6 +96,19 @@ int join(const Words& words, std::string token) {
   if (!token.empty()) options.token = std::move(token);
   options.wait = std::chrono::seconds{wait};
   return enlist::join(options);
+}
+
+int leave(const Words& words) {
+  enlist::LeaveOptions options;
+  enlist::AgentOptions& agent = options.agent;
+  CLI::App app("Lets this host leave the cluster, when its jobs have ended.", "slurm-enlist leave");
+  int wait = -1;
+  app.add_option("--wait", wait, "How many seconds to wait until the host has left; 0: do not wait (default: no limit)");
+  app.add_option("--state", agent.state, "The folder of what the agent remembers, and of its key")->capture_default_str();
+  app.add_option("--status-file", agent.status_file, "Where the agent says what it waits for")->capture_default_str();
+  if (const std::optional<int> code = parse(app, words)) return *code;
+  if (wait >= 0) options.wait = std::chrono::seconds{wait};
+  return enlist::with_parts([&](const enlist::JoinParts& parts) { return enlist::leave(options, parts); });
 }
 
 }  // namespace
@@ -116,6 +132,9 @@ int main(int argc, char** argv) {
             return run_shell(enlist::make_agent({.version = SLURM_ENLIST_VERSION}), "slurm-enlist agent", words);
           },
       .join = [&token](const Words& words) { return join(words, token); },
+      .leave = leave,
+      .now = [] { return std::chrono::steady_clock::now().time_since_epoch(); },
+      .sleep = [](std::chrono::milliseconds time) { std::this_thread::sleep_for(time); },
   };
   return enlist::cli::run_program(outside, Words(argv + (argc > 0 ? 1 : 0), argv + argc));
 }

@@ -333,6 +333,195 @@ def a_boot_closes_the_gate_until_the_check_passes(site):
     expect(idle(site.records()["gpu-1"]), "it was drained again")
 
 
+@test(hosts=1)
+def a_drain_is_found_again_on_a_new_record(site):
+    """slurmctld has lost what an administrator had set. slurm-enlist knows it."""
+    with_pool(site)
+    site.enlist("h1")
+    site.ready("gpu-1")
+    site.run("ctl", "scontrol", "update", "nodename=gpu-1", "state=drain", "reason=bad fan")
+    site.run("ctl", "scontrol", "update", "nodename=gpu-1", "comment=row 7")
+    wait("the coordinator knows both", lambda: site.nodes()["gpu-1"]["marks"] == {"reason": "bad fan", "comment": "row 7"}, LIMIT)
+    site.end("ctl", "slurmctld --systemd", "TERM")
+    site.run("ctl", "sh", "-c", "rm -rf /var/spool/slurmctld/*")
+    site.slurmctld()
+    wait("the drain is found again", lambda: (lambda node: "DRAIN" in node["state"] and node["reason"] == "bad fan" and node["comment"] == "row 7")(
+        site.records()["gpu-1"]), LIMIT)
+    site.run("ctl", "slurm-enlist", "node", "resume", "gpu-1")
+    site.ready("gpu-1")
+
+
+# --- Leaving --------------------------------------------------------------------------------------------------------
+
+
+def gone(site, name, host=None):
+    """Waits until neither the coordinator nor Slurm has the node. If the host lives, nothing of slurm-enlist is left there."""
+    wait(f"{name} is gone", lambda: name not in site.nodes() and name not in site.records(), LIMIT)
+    if host is None:
+        return
+    wait("the agent has ended", lambda: not site.processes(host, "slurm-enlist agent"), LIMIT)
+    expect(not site.processes(host, "/usr/sbin/slurmd"), "slurmd runs on")
+    left = [path for path in site.files(host) if path.startswith((STATE, "/etc/slurm/", "/etc/default/", "/run/slurm-enlist/"))]
+    expect(not left, f"the host still has {left}")
+
+
+@test(hosts=2)
+def an_idle_node_leaves(site):
+    with_pool(site)
+    site.enlist("h1", "h2")
+    site.ready("gpu-1", "gpu-2")
+    other = site.registered("gpu-2")
+    out = site.out("ctl", "slurm-enlist", "node", "remove", "gpu-1", "--wait", str(LIMIT))
+    expect(out.endswith("gpu-1: it has left"), f"it says {out}")
+    gone(site, "gpu-1", "h1")
+    expect(site.registered("gpu-2") == other and "gpu-2" in site.nodes(), "the other node was disturbed")
+    done = site.run("ctl", "slurm-enlist", "node", "remove", "gpu-1", check=False)
+    expect(done.returncode == 1 and "there is no node gpu-1" in done.stderr, f"it says {done.stderr}")
+    expect(site.enlist("h1") == ["gpu-3"], "a name is used again")
+    site.ready("gpu-2", "gpu-3")
+    site.script("spawn", "h2", "h2.leave.log", "slurm-enlist", "leave")
+    gone(site, "gpu-2", "h2")
+    wait("the command has told it", lambda: "This host has left." in site.log("h2.leave.log"), LIMIT)
+
+
+@test(hosts=1)
+def a_busy_node_leaves_after_its_job(site):
+    with_pool(site)
+    site.enlist("h1")
+    site.ready("gpu-1")
+    job = site.submit()
+    site.run("h1", "slurm-enlist", "leave", "--wait", "0")
+    wait("it waits for the job", lambda: f"jobs run there: {job}" in site.nodes()["gpu-1"]["message"], LIMIT)
+    record = site.records()["gpu-1"]
+    expect("DRAIN" in record["state"] and record["reason"] == "slurm-enlist: leaving", f"{record['state']} {record['reason']}")
+    # Slurm would delete the record of a node whose job is suspended.
+    site.run("ctl", "scontrol", "suspend", job)
+    wait("it waits for the suspended job", lambda: f"jobs are suspended there: {job}" in site.nodes()["gpu-1"]["message"], LIMIT)
+    time.sleep(3)
+    expect("gpu-1" in site.records() and site.processes("h1", "/usr/sbin/slurmd"), "the node went under its job")
+    site.run("ctl", "scontrol", "resume", job)
+    site.ends_well(job, "h1")
+    gone(site, "gpu-1", "h1")
+
+
+@test(hosts=1)
+def a_leave_goes_on_whatever_is_killed(site):
+    with_pool(site)
+    site.enlist("h1")
+    site.ready("gpu-1")
+    job = site.submit()
+    site.run("ctl", "slurm-enlist", "node", "remove", "gpu-1", "--wait", "0")
+    site.phase("gpu-1", "Draining")
+    site.end("ctl", "slurm-enlist coordinator run")
+    site.end("h1", "slurm-enlist agent")
+    site.coordinate()
+    site.agent("h1")
+    wait("it waits for the job", lambda: f"jobs run there: {job}" in site.nodes()["gpu-1"]["message"], LIMIT)
+    site.end("ctl", "slurmctld --systemd")
+    wait("Slurm is away", lambda: "Slurm does not answer" in site.nodes()["gpu-1"]["message"], LIMIT)
+    site.slurmctld()
+    wait("it waits for the job", lambda: f"jobs run there: {job}" in site.nodes()["gpu-1"]["message"], LIMIT)
+    site.ends_well(job, "h1")
+    # From here on, each step takes less than a second.
+    for _ in range(20):
+        if not site.nodes():
+            break
+        site.end("ctl", "slurm-enlist coordinator run")
+        pids = list(site.processes("h1", "slurm-enlist agent"))
+        if pids:
+            # It may end by itself just now.
+            site.run("h1", "kill", "-KILL", str(pids[0]), check=False)
+            wait("the agent has ended", lambda: not site.processes("h1", "slurm-enlist agent"), LIMIT)
+            if site.run("h1", "test", "-e", f"{STATE}/agent.json", check=False).returncode == 0:
+                site.agent("h1")
+        site.coordinate()
+        time.sleep(0.5)
+    gone(site, "gpu-1", "h1")
+
+
+@test(hosts=1)
+def a_node_that_is_kept_works_on(site):
+    with_pool(site)
+    site.enlist("h1")
+    site.ready("gpu-1")
+    job = site.submit()
+    before = site.processes("h1", "/usr/sbin/slurmd")
+    site.run("ctl", "slurm-enlist", "node", "remove", "gpu-1", "--wait", "0")
+    wait("it waits for the job", lambda: f"jobs run there: {job}" in site.nodes()["gpu-1"]["message"], LIMIT)
+    site.run("ctl", "slurm-enlist", "node", "keep", "gpu-1")
+    wait("it is open", lambda: site.nodes()["gpu-1"]["phase"] == "Ready" and "DRAIN" not in site.records()["gpu-1"]["state"], LIMIT)
+    expect(site.processes("h1", "/usr/sbin/slurmd") == before, "slurmd was restarted")
+    site.ends_well(job, "h1")
+    site.ready("gpu-1")
+
+
+@test(hosts=1)
+def a_dead_host_is_removed(site):
+    with_pool(site)
+    site.enlist("h1")
+    site.ready("gpu-1")
+    site.script("kill", "h1")
+    # The limits are two minutes of silence, and SlurmdTimeout.
+    wait("it is drained", lambda: site.records()["gpu-1"]["reason"] == "slurm-enlist: silent", 6 * LIMIT)
+    expect(site.nodes()["gpu-1"]["phase"] == "Silent", f"it is {site.nodes()['gpu-1']['phase']}")
+    site.run("ctl", "slurm-enlist", "node", "remove", "gpu-1", "--wait", str(LIMIT))
+    gone(site, "gpu-1")
+    site.script("boot", "h1")
+    site.agent("h1")
+    wait("the host is told", lambda: "it must join again, with a new token" in site.status("h1").get("error", ""), LIMIT)
+
+
+@test(hosts=1)
+def a_pool_is_removed_after_its_jobs(site):
+    with_pool(site)
+    site.enlist("h1")
+    site.ready("gpu-1")
+    job = site.submit()
+    done = site.run("ctl", "slurm-enlist", "pool", "remove", "gpu", check=False)
+    expect(done.returncode == 1 and f"jobs use the partition gpu: {job} (RUNNING)" in done.stderr, f"it says {done.stderr}")
+    site.run("ctl", "slurm-enlist", "pool", "remove", "gpu", "--force", "--wait", "0")
+    wait("it takes no new jobs", lambda: "State=DRAIN" in site.out("ctl", "scontrol", "show", "partition", "gpu"), LIMIT)
+    wait("it waits for the job", lambda: f"jobs use its partition: {job}" in site.pools()["gpu"]["problem"], LIMIT)
+    refused_job = site.run("ctl", "sbatch", "--wrap", "true", check=False)
+    expect(refused_job.returncode != 0, "it takes a new job")
+    expect(site.nodes()["gpu-1"]["phase"] == "Ready", "the node leaves before the job has ended")
+    site.ends_well(job, "h1")
+    gone(site, "gpu-1", "h1")
+    wait("the pool is gone", lambda: not site.pools(), LIMIT)
+    wait("its lines are gone", lambda: "=gpu" not in site.out("ctl", "cat", POOL_FILE), LIMIT)
+    wait("its partition is gone", lambda: "PartitionName=gpu" not in site.out("ctl", "scontrol", "show", "partitions"), LIMIT)
+    wait("the name is free", lambda: site.run("ctl", "slurm-enlist", "pool", "create", "gpu", check=False).returncode == 0, LIMIT)
+    expect(site.enlist("h1") == ["gpu-2"], "a name is used again")
+
+
+@test(hosts=2)
+def only_destroy_jobs_ends_jobs(site):
+    with_pool(site)
+    site.enlist("h1", "h2")
+    site.ready("gpu-1", "gpu-2")
+    ended, other = site.submit("-w", "gpu-1"), site.submit("-w", "gpu-2")
+    out = site.out("ctl", "slurm-enlist", "destroy-jobs", "gpu-1")
+    expect(ended in out.split() and "root" in out and other not in out.split(), f"it says {out}")
+    wait("the job has ended", lambda: site.job(ended) == "CANCELLED", LIMIT)
+    expect(site.job(other) == "RUNNING", "another job was ended")
+    site.ends_well(other, "h2")
+
+
+@test(hosts=1)
+def a_revoked_host_is_not_answered(site):
+    with_pool(site)
+    site.enlist("h1")
+    site.ready("gpu-1")
+    site.run("ctl", "slurm-enlist", "node", "revoke", "gpu-1")
+    wait("the host is told", lambda: "node gpu-1 is revoked" in site.status("h1").get("error", ""), LIMIT)
+    expect("Revoked" in site.out("ctl", "slurm-enlist", "node", "list"), "the list does not show it")
+    site.join("h1", site.token(), "--again")
+    wait("it is answered again", lambda: "error" not in site.status("h1"), LIMIT)
+    site.run("ctl", "slurm-enlist", "node", "revoke", "gpu-1")
+    site.run("ctl", "slurm-enlist", "node", "remove", "gpu-1", "--wait", str(LIMIT))
+    gone(site, "gpu-1")
+
+
 # --- Refusals: the cause on the host and at the coordinator, and nothing is left behind -----------------------------
 
 

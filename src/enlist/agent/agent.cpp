@@ -14,7 +14,7 @@ const run::Key kHost{"", "host"};
 
 Agent::Agent(core::Loop& loop, core::Random& random, core::Logger& log, net::HttpTransport& transport,
              std::shared_ptr<Host> host, std::shared_ptr<Service> service, MachineOptions options, Memory memory,
-             run::PassMetrics* metrics)
+             run::PassMetrics* metrics, std::function<void()> left)
     : TypedController(enlist::plan),
       log_(log),
       connection_(loop, random, transport,
@@ -24,6 +24,14 @@ Agent::Agent(core::Loop& loop, core::Random& random, core::Logger& log, net::Htt
                {.on_look = [this](bool changed) { looked(changed); },
                 .fetch_key = [this](auto done) { connection_.fetch_key(std::move(done)); },
                 .report = [this](const Report& report) { connection_.report(report); },
+                .ended =
+                    [this, left = std::move(left)] {
+                      // Nothing may write its files again.
+                      ended_ = true;
+                      connection_.stop();
+                      log_.info("this host has left the cluster");
+                      if (left) left();
+                    },
                 .at_rest = [this] { return at_rest(); }}),
       executor_(loop, machine_),
       passes_(loop, random, log, executor_, {},
@@ -56,9 +64,10 @@ bool Agent::at_rest() const {
 }
 
 std::shared_ptr<const Observed> Agent::observe_typed(const run::Key&, run::Recorder&, const run::Observation& context) {
+  told_.heard = connection_.heard();
   return std::make_shared<Observed>(Observed{.memory = machine_.memory(),
                                              .saved = machine_.saved(),
-                                             .seen = machine_.seen(),
+                                             .seen = ended_ ? std::nullopt : machine_.seen(),
                                              .check = machine_.check(),
                                              .told = told_,
                                              .reported = machine_.reported(),
@@ -67,14 +76,16 @@ std::shared_ptr<const Observed> Agent::observe_typed(const run::Key&, run::Recor
 }
 
 void Agent::looked(bool changed) {
-  if (changed) wake();
+  // The last step waits for the coordinator, not for the host.
+  if (changed || machine_.memory().left) wake();
   passes_.caches_changed();
 }
 
 void Agent::told(const SyncReply& reply) {
   Told now{.phase = reply.phase, .message = reply.message};
   if (now.phase != told_.phase) log_.info("phase", {{"phase", now.phase}, {"message", now.message}});
-  const bool changed = machine_.desire(reply.desired) || now != told_;
+  now.heard = told_.heard;
+  const bool changed = machine_.desire(reply.desired) || now != told_ || machine_.memory().left;
   told_ = std::move(now);
   if (changed) wake();
 }

@@ -26,9 +26,11 @@ namespace enlist {
 
 class Agent final : private run::TypedController<Observed> {
  public:
-  /// `memory`: as it is in agent.json. `metrics` may be null. The loop must not run on after the agent is destroyed.
+  /// `memory`: as it is in agent.json. `metrics` may be null. `left` is called when the host has left the cluster, and the
+  /// process must end. The loop must not run on after the agent is destroyed.
   Agent(core::Loop& loop, core::Random& random, core::Logger& log, net::HttpTransport& transport, std::shared_ptr<Host> host,
-        std::shared_ptr<Service> service, MachineOptions options, Memory memory, run::PassMetrics* metrics = nullptr);
+        std::shared_ptr<Service> service, MachineOptions options, Memory memory, run::PassMetrics* metrics = nullptr,
+        std::function<void()> left = {});
   void start() { machine_.look(); }
   /// Ends the passes, and calls `done` once nothing is written any more. slurmd runs on.
   void stop(std::function<void()> done);
@@ -49,6 +51,7 @@ class Agent final : private run::TypedController<Observed> {
 
   core::Logger& log_;
   Told told_;
+  bool ended_ = false;  ///< The host has left.
   Connection connection_;
   Machine machine_;
   plan::Executor executor_;

@@ -10,6 +10,7 @@
 #include "enlist/agent/memory_file.hpp"
 #include "enlist/agent/testing/fake_transport.hpp"
 #include "enlist/host/testing/fake_host.hpp"
+#include "enlist/rules/service_files.hpp"
 
 namespace enlist {
 namespace {
@@ -36,9 +37,17 @@ struct FakeService final : Service {
   }
   core::Result<void> stop() override {
     acts.emplace_back("stop");
+    now.running = false;
     return {};
   }
+  core::Result<void> uninstall() override {
+    acts.emplace_back("uninstall");
+    now = {};
+    return {};
+  }
+  core::Result<std::vector<std::string>> steps() override { return on_host; }
   ServiceState now;
+  core::Result<std::vector<std::string>> on_host = std::vector<std::string>();
   std::vector<std::string> acts;
   bool broken = false;
 };
@@ -59,7 +68,7 @@ class AgentTest : public ::testing::Test {
     desired.key_revision = "k1";
   }
   void begin(Memory memory) {
-    agent.emplace(loop, random, log, transport, host, service, options, std::move(memory));
+    agent.emplace(loop, random, log, transport, host, service, options, std::move(memory), nullptr, [this] { ended = true; });
     agent->start();
     loop.advance(2s);
   }
@@ -89,6 +98,7 @@ class AgentTest : public ::testing::Test {
   MachineOptions options;
   Desired desired{.node = "gpu-1", .pool = "gpu", .cluster = "lab"};
   int revision = 0;
+  bool ended = false;  ///< The process must end.
   std::optional<Agent> agent;
 };
 
@@ -291,6 +301,117 @@ TEST_F(AgentTest, StopLeavesSlurmdRunning) {
   EXPECT_THAT(transport.pending, IsEmpty());
 }
 
+/// A host that has joined and whose node leaves: slurmd runs.
+struct LeavingAgentTest : AgentTest {
+  void at_work() {
+    begin(joined());
+    replies();
+    gives_key();
+    files("/var/lib/slurm-enlist/host.key") = files("/var/lib/slurm-enlist/host.crt") = "mine";
+    replies(Phase::kReady);
+  }
+  void told(std::string_view leave, Phase phase) {
+    desired.leave = leave;
+    replies(phase);
+  }
+};
+
+TEST_F(LeavingAgentTest, StepByStep) {
+  at_work();
+  EXPECT_EQ(report()["steps_known"], false) << "nobody asks";
+  service->on_host = {"12.batch"};
+  told(kLeaveSteps, Phase::kDraining);
+  EXPECT_EQ(report()["steps"], core::Json::array({"12.batch"}));
+  EXPECT_EQ(report()["steps_known"], true);
+  service->on_host = std::vector<std::string>();
+  loop.advance(2s);
+  EXPECT_EQ(report()["steps"], core::Json::array());
+  EXPECT_THAT(service->acts, ElementsAre("start"));
+  told(kLeaveStop, Phase::kStopping);
+  EXPECT_THAT(service->acts, ElementsAre("start", "stop"));
+  EXPECT_EQ(report()["stopped"], true);
+  EXPECT_EQ(report()["error"], "");
+  EXPECT_TRUE(host->files.contains("/etc/slurm/slurm.key")) << "it is needed until Slurm has forgotten the node";
+  told(kLeaveClean, Phase::kGone);
+  EXPECT_THAT(service->acts, ElementsAre("start", "stop", "uninstall"));
+  EXPECT_FALSE(host->files.contains("/etc/slurm/slurm.key"));
+  EXPECT_EQ(report()["left"], true);
+  EXPECT_FALSE(ended) << "the coordinator has not heard it yet";
+  ASSERT_TRUE(transport.answer("/v1/sync", 403, {{"error", "this host is not known here"}}));
+  loop.advance(2s);
+  EXPECT_TRUE(ended);
+  for (const char* file : {"agent.json", "host.key", "host.crt"})
+    EXPECT_FALSE(host->files.contains(std::filesystem::path("/var/lib/slurm-enlist") / file)) << file;
+}
+
+TEST_F(LeavingAgentTest, GoesOnAfterEachEndOfTheProcess) {
+  at_work();
+  const auto again = [&] {
+    auto memory = memory_from(files("/var/lib/slurm-enlist/agent.json"));
+    ASSERT_TRUE(memory) << memory.error().message;
+    agent.reset();
+    transport.pending.clear();
+    begin(*memory);
+  };
+  told(kLeaveStop, Phase::kStopping);
+  again();
+  EXPECT_THAT(service->acts, ElementsAre("start", "stop")) << "slurmd is neither started nor stopped again";
+  EXPECT_EQ(report()["stopped"], true);
+  told(kLeaveClean, Phase::kGone);
+  again();
+  EXPECT_EQ(report()["left"], true);
+  EXPECT_THAT(service->acts, ElementsAre("start", "stop", "uninstall"));
+  replies(Phase::kGone);
+  EXPECT_TRUE(ended);
+}
+
+TEST_F(LeavingAgentTest, NothingIsStoppedWhileStepsRunOrMayRun) {
+  at_work();
+  service->on_host = {"12.0"};
+  told(kLeaveStop, Phase::kStopping);
+  EXPECT_THAT(service->acts, ElementsAre("start"));
+  EXPECT_EQ(report()["stopped"], false);
+  EXPECT_THAT(report()["error"].get<std::string>(), HasSubstr("12.0"));
+  service->on_host = core::fail(ErrorCode::kUnavailable, "/proc: Input/output error");
+  loop.advance(1min);
+  EXPECT_THAT(service->acts, ElementsAre("start"));
+  EXPECT_EQ(report()["steps_known"], false);
+}
+
+TEST_F(LeavingAgentTest, ANodeThatStaysAfterAllHasItsSlurmdAgain) {
+  at_work();
+  told(kLeaveStop, Phase::kStopping);
+  told(kLeaveSteps, Phase::kDraining);
+  EXPECT_THAT(service->acts, ElementsAre("start", "stop", "start"));
+  EXPECT_EQ(report()["stopped"], false);
+  told("", Phase::kReady);
+  EXPECT_EQ(report()["steps_known"], false);
+  EXPECT_THAT(service->acts, ElementsAre("start", "stop", "start"));
+}
+
+TEST_F(LeavingAgentTest, ASlurmdOfSomebodyElseAndItsKeyStay) {
+  files("/etc/slurm/slurm.key") = "of another cluster";
+  service->now = {.running = true};
+  begin(joined());
+  desired.leave = kLeaveClean;
+  replies(Phase::kGone);
+  EXPECT_THAT(service->acts, ElementsAre("uninstall")) << "which leaves foreign files alone";
+  EXPECT_EQ(files("/etc/slurm/slurm.key"), "of another cluster");
+  EXPECT_EQ(report()["left"], true);
+}
+
+TEST_F(LeavingAgentTest, ItsServiceIsRemovedIfJoinHasWrittenIt) {
+  files("/etc/systemd/system/slurm-enlist-agent.service") = std::string(kFileMark) + "[Unit]\n";
+  host->programs["systemctl"] = {};
+  at_work();
+  told(kLeaveClean, Phase::kGone);
+  replies(Phase::kGone);
+  EXPECT_TRUE(ended);
+  EXPECT_FALSE(host->files.contains("/etc/systemd/system/slurm-enlist-agent.service"));
+  EXPECT_THAT(host->ran, ::testing::IsSupersetOf({"systemctl disable slurm-enlist-agent.service",
+                                                  "systemctl stop --no-block slurm-enlist-agent.service"}));
+}
+
 TEST(AgentMemory, ComesBackAsItWas) {
   Memory memory = joined();
   memory.desired = Desired{.node = "gpu-1", .pool = "gpu", .cluster = "lab"};
@@ -298,6 +419,7 @@ TEST(AgentMemory, ComesBackAsItWas) {
   memory.key = {"slurm.key", "k1", "d"};
   memory.loaded_key = "k0";
   memory.registrations = 7;
+  memory.stopped = memory.left = true;
   EXPECT_EQ(memory_from(memory_text(memory)), memory);
   memory.desired.reset();
   EXPECT_EQ(memory_from(memory_text(memory)), memory);

@@ -56,7 +56,7 @@ void Connection::stop() {
 void Connection::report(Report report) {
   if (stopped_ || report_ == report) return;
   report_ = std::move(report);
-  sent_ = false;
+  sent_ = heard_ = false;
   if (failures_ > 0) return;  // It goes out with the next try.
   sync();
 }
@@ -81,6 +81,7 @@ void Connection::sync() {
 void Connection::answered(const core::Result<net::HttpResponse>& reply) {
   waiting_.reset();
   if (!reply) return failed("the coordinator does not answer: " + reply.error().message, false);
+  heard_ = sent_ && (reply->status == 200 || reply->status == 401 || reply->status == 403);
   if (reply->status == 401 || reply->status == 403) return failed("the coordinator refuses this host: " + said(*reply), true);
   if (reply->status != 200) return failed("the coordinator answers: " + said(*reply), false);
   const auto body = core::parse_json(reply->body);

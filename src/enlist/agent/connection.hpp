@@ -39,6 +39,8 @@ class Connection {
   /// Fetches the auth key. Errors: kForbidden (the node is not enlisted), kUnavailable, kInternal. After stop(), `done`
   /// is never called.
   void fetch_key(std::function<void(core::Result<Key>)> done);
+  /// True if the coordinator has heard the last report, or has refused this host since.
+  [[nodiscard]] bool heard() const { return heard_; }
   /// Cancels all requests.
   void stop();
 
@@ -53,7 +55,8 @@ class Connection {
   net::HttpTransport& transport_;
   Callbacks callbacks_;
   std::optional<Report> report_;
-  bool sent_ = false;  ///< The coordinator is being told the report, or was.
+  bool sent_ = false;   ///< The coordinator is being told the report, or was.
+  bool heard_ = false;  ///< heard().
   std::string revision_;
   bool ready_ = false;  ///< The node is ready, so nothing is about to change.
   std::optional<net::HttpTransport::RequestId> waiting_, key_request_;

@@ -148,7 +148,7 @@ class Join {
   }
 
   core::Result<void> start_agent() {
-    const fs::path unit = options_.unit;
+    const fs::path unit = options_.agent.agent_unit;
     if (auto written = parts_.host.write(unit, agent_unit(parts_.program, options_.agent), 0644); !written) return written;
     const std::string service = unit.filename().string();
     for (const std::vector<std::string>& words : {std::vector<std::string>{"systemctl", "daemon-reload"},
@@ -248,7 +248,8 @@ std::string agent_unit(const std::string& program, const AgentOptions& options) 
            {"--supervisor", &AgentOptions::supervisor},
            {"--slurmd-unit", &AgentOptions::slurmd_unit},
            {"--slurmd-defaults", &AgentOptions::slurmd_defaults},
-           {"--slurmd-log", &AgentOptions::slurmd_log}}) {
+           {"--slurmd-log", &AgentOptions::slurmd_log},
+           {"--agent-unit", &AgentOptions::agent_unit}}) {
     if (options.*member == defaults.*member) continue;
     words.emplace_back(flag);
     words.push_back(options.*member);
@@ -291,22 +292,26 @@ int join(const JoinOptions& options, const JoinParts& parts) {
 }
 
 int join(const JoinOptions& options) {
+  return with_parts([&](const JoinParts& parts) { return join(options, parts); });
+}
+
+int with_parts(const std::function<int(const JoinParts&)>& command) {
   const auto host = local_host();
   const core::SystemClock clock;
   std::error_code error;
-  return join(options, {.host = *host,
-                        .identity = load_or_make_identity,
-                        .send = send_and_wait,
-                        .read_input = []() -> core::Result<std::string> {
-                          std::string line;
-                          if (std::getline(std::cin, line)) return line;
-                          return core::fail(ErrorCode::kInvalid, "standard input has no token");
-                        },
-                        .write_out = [](std::string_view text) { std::cout << text << std::flush; },
-                        .write_err = [](std::string_view text) { std::cerr << text << std::flush; },
-                        .now = [&] { return clock.mono(); },
-                        .sleep = [](core::Duration time) { std::this_thread::sleep_for(time); },
-                        .program = fs::read_symlink("/proc/self/exe", error).string()});
+  return command({.host = *host,
+                  .identity = load_or_make_identity,
+                  .send = send_and_wait,
+                  .read_input = []() -> core::Result<std::string> {
+                    std::string line;
+                    if (std::getline(std::cin, line)) return line;
+                    return core::fail(ErrorCode::kInvalid, "standard input has no token");
+                  },
+                  .write_out = [](std::string_view text) { std::cout << text << std::flush; },
+                  .write_err = [](std::string_view text) { std::cerr << text << std::flush; },
+                  .now = [&] { return clock.mono(); },
+                  .sleep = [](core::Duration time) { std::this_thread::sleep_for(time); },
+                  .program = fs::read_symlink("/proc/self/exe", error).string()});
 }
 
 }  // namespace enlist

@@ -28,7 +28,6 @@ struct JoinOptions {
   bool again = false;        ///< --again: also if this host has joined before.
   bool no_service = false;   ///< --no-service: does not install and start the agent's service; somebody else runs the agent.
   std::chrono::seconds wait{60};  ///< --wait: how long the node may take to become ready; 0: it is not waited for.
-  std::string unit = "/etc/systemd/system/slurm-enlist-agent.service";  ///< --agent-unit
 };
 
 /// Returns the value of --token in a command line ("--token WORD" or "--token=WORD"), and overwrites the word with "x", so that
@@ -50,6 +49,8 @@ struct JoinParts {
 /// Returns the exit code: 0 if the node is ready, or if it is not waited for; 1 with the cause on standard error if it was
 /// refused, or is not ready in time. A join that the coordinator refused leaves nothing behind.
 int join(const JoinOptions& options);
+/// Runs a command with the real host, network and terminal.
+int with_parts(const std::function<int(const JoinParts&)>& command);
 int join(const JoinOptions& options, const JoinParts& parts);
 
 /// Returns the unit of the agent's service, with the flags that differ from the defaults.

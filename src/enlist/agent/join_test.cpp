@@ -73,7 +73,7 @@ class JoinTest : public ::testing::Test {
   }
   bool left_nothing() {
     return !host.files.contains("/var/lib/slurm-enlist/host.key") && !host.files.contains("/var/lib/slurm-enlist/agent.json") &&
-           !host.files.contains(options.unit);
+           !host.files.contains(options.agent.agent_unit);
   }
 
   testing::FakeHost host;

@@ -9,6 +9,7 @@
 #include "enlist/agent/memory_file.hpp"
 #include "enlist/host/spawn.hpp"
 #include "enlist/rules/node_conf.hpp"
+#include "enlist/rules/service_files.hpp"
 
 namespace enlist {
 
@@ -103,6 +104,44 @@ core::Result<void> put_key(Host& host, const MachineOptions& options, const Memo
   return host.write(file, key.content, 0600);
 }
 
+core::Result<void> stop_slurmd(Service& service) {
+  const auto state = service.state();
+  if (!state) return std::unexpected(state.error());
+  if (!state->arguments) return {};  // This program has not started it.
+  const auto steps = service.steps();
+  if (!steps) return std::unexpected(steps.error());
+  if (!steps->empty()) return core::fail(ErrorCode::kBusy, "step " + steps->front() + " runs on the host");
+  return service.stop();
+}
+
+core::Result<void> clean_host(Host& host, Service& service, const MachineOptions& options, const KeyFile& key) {
+  if (auto done = service.uninstall(); !done) return done;
+  const auto digest = digest_of_key(host, options.slurm_folder, key.file);
+  if (!digest) return std::unexpected(digest.error());
+  if (digest->empty() || *digest != key.digest) return {};
+  return host.remove(options.slurm_folder / key.file);
+}
+
+/// Removes the service of the agent, if `join` has written it. systemd ends this process then.
+core::Result<void> remove_agent(Host& host, const MachineOptions& options) {
+  const auto unit = host.read(options.agent_unit);
+  const bool has_unit = unit && unit->starts_with(kFileMark);
+  const std::string service = options.agent_unit.filename().string();
+  if (has_unit) {
+    if (const auto done = said_by(host, {"systemctl", "disable", service}); !done) return std::unexpected(done.error());
+    if (auto done = host.remove(options.agent_unit); !done) return done;
+    if (const auto done = said_by(host, {"systemctl", "daemon-reload"}); !done) return std::unexpected(done.error());
+  }
+  // Without its memory, no other agent starts on this host.
+  for (const auto& file :
+       {options.state / kMemoryFile, options.state / "host.key", options.state / "host.crt", options.status_file}) {
+    if (auto done = host.remove(file); !done) return done;
+  }
+  // Otherwise, systemd would start the agent again.
+  if (has_unit) (void)said_by(host, {"systemctl", "stop", "--no-block", service});
+  return {};
+}
+
 }  // namespace
 
 core::Result<Facts> read_facts(Host& host, const MachineOptions& options) {
@@ -153,6 +192,26 @@ Machine::Machine(core::Loop& loop, std::shared_ptr<Host> host, std::shared_ptr<S
               },
               true, done);
   });
+  carries_out<StopSlurmd>([this](const auto&, const Done& done) {
+    carry_out([service = service_] { return stop_slurmd(*service); }, [this] { memory_.stopped = true; }, true, done);
+  });
+  carries_out<CleanHost>([this](const auto&, const Done& done) {
+    carry_out([host = host_, service = service_, options = options_,
+               key = memory_.key] { return clean_host(*host, *service, options, key); },
+              [this] {
+                memory_.left = true;
+                memory_.key = {};
+              },
+              true, done);
+  });
+  carries_out<EndAgent>([this](const auto&, const Done& done) {
+    carry_out([host = host_, options = options_] { return remove_agent(*host, options); },
+              [this] {
+                stop();
+                callbacks_.ended();
+              },
+              false, done);
+  });
   carries_out<SaveMemory>([this](const auto& act, const Done& done) {
     carry_out([host = host_, folder = options_.state, act] { return write_memory(*host, folder, act->memory); },
               [this, act] { saved_ = act->memory; }, false, done);
@@ -170,10 +229,13 @@ Machine::Machine(core::Loop& loop, std::shared_ptr<Host> host, std::shared_ptr<S
 
 bool Machine::desire(const Desired& desired) {
   if (memory_.desired == desired) return false;
+  const bool leaves = !desired.leave.empty() && (!memory_.desired || memory_.desired->leave != desired.leave);
   memory_.desired = desired;
   memory_.node = desired.node;
   memory_.pool = desired.pool;
   memory_.cluster = desired.cluster;
+  // The next reading may not be due for a while, and is the first one of the steps.
+  if (leaves && begun_ > 0) look_soon();
   return true;
 }
 
@@ -190,11 +252,12 @@ void Machine::look() {
   if (!with_facts) seen->facts = seen_->facts;
   loop_.offload(
       [host = host_, service = service_, options = options_, seen, with_facts, before = seen_ ? seen_->program : "",
-       key = memory_.key.file] {
+       key = memory_.key.file, leaves = memory_.desired && !memory_.desired->leave.empty()] {
         seen->program = file_of(*host, options.slurmd);
         if (with_facts) seen->facts = read_facts(*host, options);
         if (!with_facts && seen->program != before && !read_release(*host, options, *seen)) seen->program = before;
         seen->slurmd = see_slurmd(*service);
+        if (leaves) seen->steps = service->steps();
         seen->key_digest = digest_of_key(*host, options.slurm_folder, key);
         const auto path = options.slurm_folder / "slurm.conf";
         if (const auto conf = host->read(path)) {
@@ -281,10 +344,7 @@ void Machine::carry_out(std::function<core::Result<void>()> work, std::function<
 }
 
 void Machine::start_slurmd(const StartSlurmd& act, const Done& done) {
-  // Slurm stores the id of the first registration only: a slurmd that registers again with another id is not told apart from
-  // one that has not registered.
-  const std::string instance = core::short_digest(memory_.coordinator + " " + act.launch.node);
-  auto arguments = slurmd_arguments(act.launch.node, act.launch.conf, act.launch.controllers, instance);
+  auto arguments = slurmd_arguments(act.launch.node, act.launch.conf, act.launch.controllers, instance_of(memory_));
   carry_out([service = service_, arguments = std::move(arguments)] { return service->start(arguments); },
             [this, number = act.registrations, key = memory_.key.revision] {
               memory_.registrations = std::max(memory_.registrations, number);

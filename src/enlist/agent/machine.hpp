@@ -20,7 +20,9 @@ struct MachineOptions {
   std::filesystem::path status_file = "/run/slurm-enlist/agent.status";
   std::filesystem::path slurm_folder = "/etc/slurm";  ///< For the auth key; a slurm.conf there is looked at.
   std::string slurmd = "/usr/sbin/slurmd";
-  std::string check{};         ///< The admin's check script: it gets the names of the node and the pool. "": none.
+  std::string check{};  ///< The admin's check script: it gets the names of the node and the pool. "": none.
+  std::filesystem::path agent_unit =
+      "/etc/systemd/system/slurm-enlist-agent.service";  ///< The unit of this agent, if it has one.
   std::string gpu_detector{};  ///< A program that prints words for --conf, such as "Gres=gpu:a100:2". "": none.
 };
 
@@ -33,6 +35,7 @@ class Machine final : public plan::Target {
     std::function<void(bool changed)> on_look;  ///< The host was read, or what is known has changed otherwise.
     std::function<void(std::function<void(core::Result<Connection::Key>)>)> fetch_key;
     std::function<void(const Report&)> report;
+    std::function<void()> ended;    ///< The host has left, and this process must end.
     std::function<bool()> at_rest;  ///< Nothing is expected to change: the host is read less often.
   };
   /// `memory`: as it is in agent.json.

@@ -11,7 +11,17 @@ namespace enlist {
 namespace {
 
 const plan::StepId kWriteKey{"write", "auth key"}, kStart{"start", "slurmd"}, kReload{"reload", "slurmd"},
-    kSave{"save", "memory"}, kStatus{"write", "status"}, kReport{"report"};
+    kSave{"save", "memory"}, kStatus{"write", "status"}, kReport{"report"}, kStop{"stop", "slurmd"}, kClean{"clean", "host"},
+    kEnd{"end", "agent"};
+
+/// slurmd is to be stopped, or the host to be cleaned up.
+bool stops(const Memory& memory) {
+  return memory.desired && (memory.desired->leave == kLeaveStop || memory.desired->leave == kLeaveClean);
+}
+
+bool own_runs(const Seen& seen) {
+  return seen.slurmd && seen.slurmd->running && seen.slurmd->arguments;
+}
 
 bool same_text(std::string_view one, std::string_view other) {
   return std::ranges::equal(one, other, [](unsigned char a, unsigned char b) { return std::tolower(a) == std::tolower(b); });
@@ -68,10 +78,10 @@ std::string errors_of(const Observed& observed, const core::Result<std::optional
   }
   if (!seen.slurmd) {
     add(seen.slurmd.error().message);
-  } else if (!seen.slurmd->running) {
+  } else if (!seen.slurmd->running && !stops(observed.memory)) {
     add(seen.slurmd->error);
   }
-  for (const plan::StepId& id : {kWriteKey, kStart, kReload, kSave, kStatus}) {
+  for (const plan::StepId& id : {kWriteKey, kStart, kReload, kSave, kStatus, kStop, kClean, kEnd}) {
     const auto found = observed.outcomes.find(id);
     if (found != observed.outcomes.end() && found->second.error) add(found->second.error->message);
   }
@@ -87,7 +97,7 @@ bool same(const Seen& one, const Seen& other) {
     return a && b ? *a == *b : !a && !b && a.error().message == b.error().message;
   };
   return equal(one.facts, other.facts) && equal(one.slurmd, other.slurmd) && equal(one.key_digest, other.key_digest) &&
-         one.local_conf == other.local_conf && one.local_cluster == other.local_cluster;
+         equal(one.steps, other.steps) && one.local_conf == other.local_conf && one.local_cluster == other.local_cluster;
 }
 
 core::Json StartSlurmd::describe() const {
@@ -122,6 +132,10 @@ Launch launch_of(const std::vector<std::string>& arguments) {
   return out;
 }
 
+std::string instance_of(const Memory& memory) {
+  return core::short_digest(memory.coordinator + " " + memory.node);
+}
+
 std::string cluster_name_of(std::string_view slurm_conf) {
   constexpr std::string_view kKey = "ClusterName", kSpace = " \t\r";
   while (!slurm_conf.empty()) {
@@ -142,7 +156,7 @@ std::string cluster_name_of(std::string_view slurm_conf) {
 
 core::Result<std::optional<Launch>> wanted(const Observed& observed) {
   const auto& desired = observed.memory.desired;
-  if (!desired || desired->controllers.empty()) return std::nullopt;
+  if (!desired || desired->controllers.empty() || stops(observed.memory)) return std::nullopt;
   const auto& facts = observed.seen->facts;
   if (!facts) return std::unexpected(facts.error());
   const auto words = merged_conf(facts->detected, desired->node_conf);
@@ -171,6 +185,14 @@ Report report_of(const Observed& observed) {
   if (const KeyFile& key = observed.memory.key; seen.key_digest && !key.digest.empty() && *seen.key_digest == key.digest)
     out.key_revision = key.revision;
   out.registrations = observed.memory.registrations;
+  if (observed.memory.desired && !observed.memory.desired->leave.empty()) {
+    out.steps_known = seen.steps.has_value();
+    if (seen.steps) out.steps = *seen.steps;
+    out.stopped = observed.memory.stopped && seen.slurmd && !own_runs(seen);
+    out.left = observed.memory.left;
+    // Slurm's record is known by it also after the service has forgotten its arguments.
+    if (observed.memory.stopped) out.instance_id = instance_of(observed.memory);
+  }
   out.check_passed = !observed.check.wanted || (!out.instance_id.empty() && observed.check.instance == out.instance_id);
   out.error = errors_of(observed, wanted(observed), out.check_passed);
   return out;
@@ -187,6 +209,27 @@ std::string status_of(const Observed& observed) {
   return core::canonical(out) + "\n";
 }
 
+namespace {
+
+/// Adds the step by which the host leaves. The steps follow each other, one in a pass.
+void add_leave(const Observed& observed, plan::Plan& out) {
+  const Memory& memory = observed.memory;
+  const Seen& seen = *observed.seen;
+  if (!seen.slurmd || seen.slurmd->changing) return;
+  plan::Lane& lane = out.lane("slurmd");
+  if (!memory.stopped || own_runs(seen)) {
+    lane.add({kStop, "the node leaves, and nothing runs there", std::make_shared<StopSlurmd>()});
+  } else if (memory.desired->leave != kLeaveClean) {
+    return;
+  } else if (!memory.left) {
+    lane.add({kClean, "Slurm does not have the node any more", std::make_shared<CleanHost>()});
+  } else if (observed.told.heard && observed.reported && observed.reported->left && status_of(observed) == observed.status) {
+    lane.add({kEnd, "the coordinator knows that the host is clean", std::make_shared<EndAgent>()});
+  }
+}
+
+}  // namespace
+
 plan::Plan plan(const Observed& observed) {
   plan::Plan out;
   if (!observed.seen) return out;
@@ -198,7 +241,8 @@ plan::Plan plan(const Observed& observed) {
   // One step for slurmd in a pass, because the next one depends on what is read after it.
   const auto& desired = observed.memory.desired;
   const auto& slurmd = observed.seen->slurmd;
-  if (desired && !desired->key_revision.empty() && observed.seen->key_digest && !key_is_there(observed, *desired)) {
+  if (desired && !stops(observed.memory) && !desired->key_revision.empty() && observed.seen->key_digest &&
+      !key_is_there(observed, *desired)) {
     out.lane("slurmd").add({kWriteKey,
                             observed.memory.key.revision == desired->key_revision ? "the file is not as it was written"
                                                                                   : "the coordinator has another key",
@@ -207,6 +251,11 @@ plan::Plan plan(const Observed& observed) {
   }
   if (observed.memory != observed.saved)
     out.lane("save").add({kSave, "it has changed", std::make_shared<SaveMemory>(observed.memory)});
+  if (stops(observed.memory)) {
+    // What was done must be known to the next process first.
+    if (observed.memory == observed.saved) add_leave(observed, out);
+    return out;
+  }
   const auto want = wanted(observed);
   if (!want || !*want || !slurmd || slurmd->changing) return out;
   if (desired->key_revision.empty() || !observed.seen->key_digest) return out;

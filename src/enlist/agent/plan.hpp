@@ -1,7 +1,8 @@
 // What the agent of a host decides: which key file is written, and when slurmd is started or reloaded. Pure.
 //
 // The agent brings its host to what the coordinator desires. It has the last desire in a file, so a coordinator that is away
-// stops no slurmd, and a host that boots meanwhile starts it. Nothing here stops slurmd: an error leaves it as it is.
+// stops no slurmd, and a host that boots meanwhile starts it. slurmd is stopped only when the node leaves: an error leaves it
+// as it is.
 #pragma once
 
 #include <cstdint>
@@ -35,6 +36,8 @@ struct Memory {
   KeyFile key{};
   std::string loaded_key{};         ///< The revision that was in the file when slurmd was last started or reloaded.
   std::uint64_t registrations = 0;  ///< The last Desired::registrations that was carried out.
+  bool stopped = false;             ///< slurmd was stopped because the node leaves.
+  bool left = false;                ///< The host was cleaned up, except for the agent itself.
   friend bool operator==(const Memory&, const Memory&) = default;
 };
 
@@ -65,6 +68,8 @@ struct Seen {
   core::Result<std::string> key_digest;
   std::string local_conf{};     ///< The path of a slurm.conf of the host; "": there is none.
   std::string local_cluster{};  ///< ClusterName in it.
+  /// The steps on the host (Service::steps). Read only while the node leaves.
+  core::Result<std::vector<std::string>> steps = core::fail(core::ErrorCode::kUnavailable, "not read yet");
 };
 [[nodiscard]] bool same(const Seen& one, const Seen& other);
 
@@ -80,6 +85,7 @@ struct Checked {
 struct Told {
   std::string phase{}, message{};
   std::string trouble{};  ///< Why the coordinator cannot be reached; "": it answers.
+  bool heard = false;     ///< The coordinator has heard the last report, or does not know this host any more.
   friend bool operator==(const Told&, const Told&) = default;
 };
 
@@ -105,6 +111,9 @@ struct Launch {
 /// Returns how slurmd has to run, without an instance; nullopt: it is not to be started yet. Error: why it cannot run like
 /// that.
 [[nodiscard]] core::Result<std::optional<Launch>> wanted(const Observed& observed);
+/// Returns the value of --instance-id for the slurmd of this host. Slurm stores the id of the first registration only: a slurmd
+/// that registers again with another id is not told apart from one that has not registered.
+[[nodiscard]] std::string instance_of(const Memory& memory);
 /// Returns the value of ClusterName in a slurm.conf; "" if it has none.
 [[nodiscard]] std::string cluster_name_of(std::string_view slurm_conf);
 
@@ -133,6 +142,25 @@ struct ReloadSlurmd final : plan::Act {
     return {{"act", "enlist.ReloadSlurmd"}, {"registrations", registrations}};
   }
   std::uint64_t registrations;
+};
+
+/// Stops slurmd, and keeps it from being started at the next boot. Fails with kBusy if a step runs on the host. Leaves a slurmd
+/// alone that this program has not started.
+struct StopSlurmd final : plan::Act {
+  [[nodiscard]] core::Json describe() const override { return {{"act", "enlist.StopSlurmd"}}; }
+};
+
+/// Removes the auth key and the files of slurmd's service that this program has written, and restores those that were there
+/// before.
+struct CleanHost final : plan::Act {
+  [[nodiscard]] core::Json describe() const override { return {{"act", "enlist.CleanHost"}}; }
+  [[nodiscard]] bool destructive() const override { return true; }
+};
+
+/// Removes the agent's own files and its service, and ends this process.
+struct EndAgent final : plan::Act {
+  [[nodiscard]] core::Json describe() const override { return {{"act", "enlist.EndAgent"}}; }
+  [[nodiscard]] bool destructive() const override { return true; }
 };
 
 /// Writes agent.json.

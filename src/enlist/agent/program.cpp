@@ -1,6 +1,7 @@
 #include "enlist/agent/program.hpp"
 
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <filesystem>
 #include <optional>
 #include <utility>
@@ -31,6 +32,7 @@ class AgentProgram final : public run::Shell {
     flag("--supervisor", options_.supervisor, "systemd, child (of the agent) or auto");
     flag("--slurmd-unit", options_.slurmd_unit, "The unit of slurmd");
     flag("--slurmd-defaults", options_.slurmd_defaults, "The file with the arguments of slurmd");
+    flag("--agent-unit", options_.agent_unit, "The unit of this agent, which is removed when the host leaves");
     flag("--slurmd-log", options_.slurmd_log, "The log of a slurmd that is a child");
     // A compute node opens no port without being asked.
     for (const char* address : {"--health-addr", "--metrics-addr"})
@@ -60,7 +62,7 @@ class AgentProgram final : public run::Shell {
                                              .pinned_key = memory->coordinator}},
                        net::TransportOptions{.max_connections = 4, .max_reply_bytes = 1UL << 20});
     agent_.emplace(loop(), random(), log(), *transport_, host_, *std::move(service), machine_options(options_),
-                   *std::move(memory), &metrics());
+                   *std::move(memory), &metrics(), [] { raise(SIGTERM); });
     return {};
   }
   core::Result<std::shared_ptr<Service>> make_service() {
@@ -97,6 +99,7 @@ MachineOptions machine_options(const AgentOptions& options) {
           .slurm_folder = options.slurm_folder,
           .slurmd = options.slurmd,
           .check = options.check,
+          .agent_unit = options.agent_unit,
           .gpu_detector = options.gpu_detector};
 }
 

@@ -23,6 +23,7 @@ struct AgentOptions {
   std::string slurmd_unit = "/etc/systemd/system/slurmd.service";  ///< --slurmd-unit; its name is that of the service.
   std::string slurmd_defaults = "/etc/default/slurmd";             ///< --slurmd-defaults
   std::string slurmd_log = "/var/log/slurm-enlist/slurmd.log";     ///< --slurmd-log: of a slurmd that is a child.
+  std::string agent_unit = "/etc/systemd/system/slurm-enlist-agent.service";  ///< --agent-unit: of the agent itself.
 };
 
 [[nodiscard]] MachineOptions machine_options(const AgentOptions& options);

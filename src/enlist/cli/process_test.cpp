@@ -104,7 +104,7 @@ TEST_F(ProcessTest, TheCoordinatorAnswersAdministratorsAndNobodyElse) {
   std::ofstream(root / "state/admin.key") << other.key;
   const auto stranger = ask("/v1/pools");
   ASSERT_FALSE(stranger);
-  EXPECT_THAT(stranger.error().message, HasSubstr("this key is not known here"));
+  EXPECT_THAT(stranger.error().message, HasSubstr("this host is not known here"));
   // Another coordinator.
   std::ofstream(root / "state/coordinator.crt") << other.cert;
   EXPECT_FALSE(ask("/v1/pools"));

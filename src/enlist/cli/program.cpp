@@ -4,9 +4,12 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
+#include <map>
 #include <optional>
+#include <set>
 #include <utility>
+
+#include "enlist/rules/text.hpp"
 
 namespace enlist::cli {
 namespace {
@@ -40,7 +43,13 @@ struct Flags {
   std::string valid_for = "1h";
   int uses = 1;
   std::string output;
+  std::vector<std::string> hosts;  ///< Names of nodes.
+  std::string node, reason;
+  bool force = false;
+  int wait = -1;  ///< In seconds; -1: without a limit.
 };
+
+constexpr std::chrono::milliseconds kShowAgain{500};
 
 class Commands {
  public:
@@ -85,9 +94,10 @@ class Commands {
     return told(ask("/v1/nodes"), [this](const core::Json& body) {
       Rows rows{{"NAME", "POOL", "PHASE", "HOST", "SLURMD", "MESSAGE"}};
       return listed(body, "nodes", std::move(rows), [](const core::Json& node) {
+        const bool revoked = core::get_bool(node, {"revoked"}) && !core::get_bool(node, {"leaving", "wanted"});
         return std::vector{core::get_string(node, {"name"}),
                            core::get_string(node, {"pool"}),
-                           core::get_bool(node, {"revoked"}) ? "Revoked" : core::get_string(node, {"phase"}),
+                           revoked ? "Revoked" : core::get_string(node, {"phase"}),
                            or_dash(core::get_string(node, {"report", "hostname"})),
                            or_dash(core::get_string(node, {"report", "slurm_version"})),
                            or_dash(core::get_string(node, {"message"}))};
@@ -95,7 +105,105 @@ class Commands {
     });
   }
 
+  int remove_nodes() const {
+    if (const auto asked = ask("/v1/nodes/leave", {{"nodes", flags_.hosts}, {"force", flags_.force}}); !asked)
+      return failed(asked.error());
+    std::map<std::string, std::string> shown;
+    return wait_until("the nodes leave", [&]() -> core::Result<bool> {
+      const auto answer = ask("/v1/nodes");
+      if (!answer) return std::unexpected(answer.error());
+      std::set<std::string> left(flags_.hosts.begin(), flags_.hosts.end());
+      for (const core::Json& node : members(*answer, "nodes")) {
+        const std::string name = core::get_string(node, {"name"});
+        if (left.erase(name) == 0) continue;
+        if (!core::get_bool(node, {"leaving", "wanted"}))
+          return core::fail(core::ErrorCode::kConflict, "node " + name + " stays: somebody has taken the wish back");
+        show(shown[name], name, core::get_string(node, {"phase"}) + ": " + core::get_string(node, {"message"}));
+      }
+      for (const std::string& name : left) show(shown[name], name, "it has left");
+      return left.size() == std::set<std::string>(flags_.hosts.begin(), flags_.hosts.end()).size();
+    });
+  }
+
+  int keep_nodes() const {
+    return told(ask("/v1/nodes/keep", {{"nodes", flags_.hosts}}), [](const core::Json&) { return "done\n"; });
+  }
+  int revoke_nodes() const {
+    return told(ask("/v1/nodes/revoke", {{"nodes", flags_.hosts}}),
+                [](const core::Json&) { return "done; the hosts still have the auth key of the cluster: replace it\n"; });
+  }
+  int drain_node() const {
+    return told(ask("/v1/nodes/drain", {{"nodes", core::Json::array({flags_.name})}, {"reason", flags_.reason}}),
+                [](const core::Json&) { return "done\n"; });
+  }
+  int resume_node() const {
+    return told(ask("/v1/nodes/resume", {{"nodes", core::Json::array({flags_.name})}}),
+                [](const core::Json&) { return "done\n"; });
+  }
+
+  int remove_pool() const {
+    if (const auto asked = ask("/v1/pools/remove", {{"name", flags_.name}, {"force", flags_.force}}); !asked)
+      return failed(asked.error());
+    std::string shown;
+    return wait_until("the pool is removed", [&]() -> core::Result<bool> {
+      const auto answer = ask("/v1/pools");
+      if (!answer) return std::unexpected(answer.error());
+      for (const core::Json& pool : members(*answer, "pools")) {
+        if (core::get_string(pool, {"name"}) != flags_.name) continue;
+        show(shown, flags_.name, or_dash(core::get_string(pool, {"problem"})));
+        return false;
+      }
+      show(shown, flags_.name, "it is removed");
+      return true;
+    });
+  }
+
+  int destroy_jobs() const {
+    if (flags_.node.empty() == flags_.name.empty()) return wrong("destroy-jobs: name a node, or a pool with --pool");
+    const auto answer =
+        ask("/v1/jobs/end", flags_.node.empty() ? core::Json{{"pool", flags_.name}} : core::Json{{"node", flags_.node}});
+    bool all = true;
+    for (const core::Json& job : answer ? members(*answer, "jobs") : core::Json::array())
+      all = all && core::get_string(job, {"error"}).empty();
+    const int code = told(answer, [this](const core::Json& body) {
+      return listed(body, "jobs", {{"JOB", "USER", "PARTITION", "NODES", "RESULT"}}, [](const core::Json& job) {
+        const std::string error = core::get_string(job, {"error"});
+        return std::vector{core::get_string(job, {"job"}), or_dash(core::get_string(job, {"user"})),
+                           or_dash(core::get_string(job, {"partition"})), core::get_string(job, {"nodes"}),
+                           error.empty() ? "ended" : "not ended: " + error};
+      });
+    });
+    return all ? code : 1;
+  }
+
  private:
+  void show(std::string& shown, const std::string& name, const std::string& text) const {
+    if (shown == text) return;
+    shown = text;
+    outside_.write_out(name + ": " + text + "\n");
+  }
+
+  /// Calls `look` until it returns true, fails, or the wait is over. The coordinator may be away for a while.
+  template <class Look>
+  int wait_until(const std::string& what, const Look& look) const {
+    if (flags_.wait == 0) return 0;
+    const auto began = outside_.now();
+    bool away = false;
+    while (true) {
+      const core::Result<bool> done = look();
+      if (done && *done) return 0;
+      const bool waits = !done && done.error().code == core::ErrorCode::kUnavailable;
+      if (!done && !waits) return failed(done.error());
+      if (waits && !std::exchange(away, true)) outside_.write_err("slurm-enlist: " + done.error().message + "; trying again\n");
+      away = waits;
+      if (flags_.wait > 0 && outside_.now() - began >= std::chrono::seconds(flags_.wait)) {
+        outside_.write_err(fmt::format("slurm-enlist: {} still, after {} s\n", what, flags_.wait));
+        return 1;
+      }
+      outside_.sleep(kShowAgain);
+    }
+  }
+
   [[nodiscard]] core::Result<core::Json> ask(const std::string& path, const core::Json& body = nullptr) const {
     return outside_.ask(flags_.connection, path, body);
   }
@@ -135,18 +243,6 @@ class Commands {
 
 }  // namespace
 
-core::Result<std::chrono::seconds> parse_time(std::string_view text) {
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const std::string_view unit = text.substr(static_cast<std::size_t>(end - text.data()));
-  constexpr std::string_view kUnits = "smhd";
-  constexpr std::array<std::int64_t, 4> kSeconds{1, 60, 3600, 86400};
-  const std::size_t found = unit.size() == 1 ? kUnits.find(unit) : std::string_view::npos;
-  if (error != std::errc() || found == std::string_view::npos || number < 1 || number > 1000000)
-    return core::fail(core::ErrorCode::kInvalid, fmt::format("{}: must be a number and s, m, h or d, such as 1h", text));
-  return std::chrono::seconds{number * kSeconds.at(found)};
-}
-
 int run_program(const Outside& outside, const std::vector<std::string>& words) {
   // These have flags of their own.
   const auto rest = [&](std::size_t from) {
@@ -159,6 +255,7 @@ int run_program(const Outside& outside, const std::vector<std::string>& words) {
   if (starts({"coordinator", "init"})) return outside.init(rest(2));
   if (starts({"agent"})) return outside.agent(rest(1));
   if (starts({"join"})) return outside.join(rest(1));
+  if (starts({"leave"})) return outside.leave(rest(1));
 
   Flags flags;
   const Commands commands(outside, flags);
@@ -174,6 +271,7 @@ int run_program(const Outside& outside, const std::vector<std::string>& words) {
   coordinator->add_subcommand("run", "Run the coordinator");
   root.add_subcommand("agent", "On a host that has joined: run the agent");
   root.add_subcommand("join", "On a host: join a pool with a token");
+  root.add_subcommand("leave", "On a host that has joined: leave the cluster");
   const auto command = [&](CLI::App* parent, const std::string& name, const std::string& help, int (Commands::*run)() const) {
     CLI::App* out = parent->add_subcommand(name, help);
     out->add_option("--coordinator", flags.connection.address, "The coordinator's listener for administrators")
@@ -186,22 +284,51 @@ int run_program(const Outside& outside, const std::vector<std::string>& words) {
   const auto lists = [&](CLI::App* list) {
     list->add_option("-o,--output", flags.output, "json, or nothing for a table")->check(CLI::IsMember({"json"}));
   };
-  CLI::App* pool = root.add_subcommand("pool", "Make and list pools");
+  const auto waits = [&](CLI::App* waiting) {
+    waiting->add_option("--wait", flags.wait, "How many seconds to wait; 0: do not wait (default: no limit)")
+        ->check(CLI::Range(0, 10'000'000));
+  };
+  CLI::App* pool = root.add_subcommand("pool", "Make, list and remove pools");
   pool->require_subcommand(1);
   CLI::App* create = command(pool, "create", "Make a pool: a partition for hosts that join", &Commands::make_pool);
   create->add_option("NAME", flags.name, "The name of the pool, of its partition, and of the feature of its nodes")->required();
   create->add_option("--partition", flags.partition, "Words of its PartitionName line: \"Default=YES MaxTime=1-0\"");
   create->add_option("--nodes", flags.nodes, "Words of slurmd's --conf for all its nodes: \"Weight=5\"");
   lists(command(pool, "list", "List the pools", &Commands::list_pools));
+  CLI::App* remove = command(pool, "remove", "Remove a pool: its nodes leave, and then its partition", &Commands::remove_pool);
+  remove->add_option("NAME", flags.name, "The pool")->required();
+  remove->add_flag("--force", flags.force, "Also if jobs use it: it takes no new ones, and these are waited for");
+  waits(remove);
   CLI::App* token = command(&root, "token", "Make a token, with which a host joins a pool", &Commands::make_token);
   token->add_option("POOL", flags.name, "The pool")->required();
   token->add_option("--valid-for", flags.valid_for, "How long it can be used: 90s, 15m, 1h, 7d")->capture_default_str();
   token->add_option("--uses", flags.uses, "How many hosts can join with it")
       ->capture_default_str()
       ->check(CLI::Range(1, 10000));
-  CLI::App* node = root.add_subcommand("node", "List nodes");
+  CLI::App* destroy =
+      command(&root, "destroy-jobs", "End the jobs on a node, or on all nodes of a pool, now", &Commands::destroy_jobs);
+  destroy->add_option("NODE", flags.node, "The node");
+  destroy->add_option("--pool", flags.name, "The pool");
+  lists(destroy);
+  CLI::App* node = root.add_subcommand("node", "List, drain and remove nodes");
   node->require_subcommand(1);
   lists(command(node, "list", "List the nodes of all pools", &Commands::list_nodes));
+  const auto on_nodes = [&](const char* verb, const char* help, int (Commands::*run)() const) {
+    CLI::App* out = command(node, verb, help, run);
+    out->add_option("NODE", flags.hosts, "The nodes")->required();
+    return out;
+  };
+  CLI::App* leave = on_nodes("remove", "Let nodes leave when their jobs have ended", &Commands::remove_nodes);
+  leave->add_flag("--force", flags.force, "Do not wait long for a host that does not answer; jobs are waited for all the same");
+  waits(leave);
+  on_nodes("keep", "Let nodes stay that were to leave, and have not stopped slurmd yet", &Commands::keep_nodes);
+  on_nodes("revoke", "Do not answer the hosts of these nodes any more", &Commands::revoke_nodes);
+  CLI::App* drain = command(node, "drain", "Drain a node, as scontrol does", &Commands::drain_node);
+  drain->add_option("NODE", flags.name, "The node")->required();
+  drain->add_option("--reason", flags.reason, "Why")->required();
+  command(node, "resume", "Return a node to service, whoever has drained it", &Commands::resume_node)
+      ->add_option("NODE", flags.name, "The node")
+      ->required();
 
   try {
     std::vector<std::string> reversed(words.rbegin(), words.rend());

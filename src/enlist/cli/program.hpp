@@ -1,6 +1,7 @@
 // slurm-enlist as a function of its command line: parses it, and runs the command.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -27,14 +28,13 @@ struct Outside {
   /// Programs with flags of their own: they get the words behind the command, and return the exit code. `init`: "coordinator
   /// init".
   using Program = std::function<int(const std::vector<std::string>& words)>;
-  Program coordinator, init, agent, join;
+  Program coordinator, init, agent, join, leave;
+  std::function<std::chrono::nanoseconds()> now;  ///< The time of a clock that does not jump.
+  std::function<void(std::chrono::milliseconds)> sleep;
 };
 
 /// Runs the command in `words`, which exclude the program's name. Returns the exit code: 0 (done), 1 (refused or failed), 2
 /// (wrong usage).
 int run_program(const Outside& outside, const std::vector<std::string>& words);
-
-/// Parses a time: "90s", "15m", "1h", "7d". Error: kInvalid.
-core::Result<std::chrono::seconds> parse_time(std::string_view text);
 
 }  // namespace enlist::cli

@@ -41,7 +41,14 @@ struct ProgramTest : ::testing::Test {
                           .coordinator = program("coordinator"),
                           .init = program("init"),
                           .agent = program("agent"),
-                          .join = program("join")};
+                          .join = program("join"),
+                          .leave = program("leave"),
+                          .now = [this] { return clock; },
+                          .sleep =
+                              [this](std::chrono::milliseconds time) {
+                                clock += time;
+                                if (on_sleep) on_sleep();
+                              }};
     out.clear();
     err.clear();
     return run_program(outside, words);
@@ -52,6 +59,8 @@ struct ProgramTest : ::testing::Test {
   std::vector<std::string> asked;
   Connection to;
   std::string out, err, ran;
+  std::chrono::nanoseconds clock{0};
+  std::function<void()> on_sleep;
 };
 
 TEST_F(ProgramTest, ProcessesGetTheirOwnFlags) {
@@ -128,10 +137,64 @@ TEST_F(ProgramTest, HelpAndVersion) {
   EXPECT_THAT(out, HasSubstr("--valid-for"));
 }
 
-TEST(TimeTest, HasAUnit) {
-  EXPECT_EQ(parse_time("90s"), std::chrono::seconds(90));
-  EXPECT_EQ(parse_time("2d"), std::chrono::hours(48));
-  for (const char* text : {"", "1", "h", "-1h", "1w", "1h30m", "99999999d"}) EXPECT_FALSE(parse_time(text)) << text;
+TEST_F(ProgramTest, ARemovalShowsWhatItWaitsFor) {
+  const auto shows = [this](const char* phase, const char* message) {
+    answers["/v1/nodes"] = {
+        {"nodes",
+         core::Json::array({{{"name", "gpu-1"}, {"phase", phase}, {"message", message}, {"leaving", {{"wanted", true}}}}})}};
+  };
+  shows("Draining", "jobs run there: 12");
+  int looks = 0;
+  on_sleep = [&] {
+    ++looks;
+    if (looks == 3) shows("Stopping", "the agent stops slurmd");
+    if (looks == 4) error = core::Error{core::ErrorCode::kUnavailable, "no answer", 0, {}, {}};
+    if (looks == 6) error.reset();
+    if (looks == 7) answers["/v1/nodes"] = {{"nodes", core::Json::array()}};
+  };
+  EXPECT_EQ(run("node remove gpu-1 --force"), 0) << err;
+  EXPECT_EQ(asked.front(), R"(/v1/nodes/leave {"force":true,"nodes":["gpu-1"]})");
+  EXPECT_EQ(out, "gpu-1: Draining: jobs run there: 12\ngpu-1: Stopping: the agent stops slurmd\ngpu-1: it has left\n");
+  EXPECT_EQ(err, "slurm-enlist: no answer; trying again\n");
+}
+
+TEST_F(ProgramTest, AWaitHasAnEnd) {
+  answers["/v1/nodes"] = {{"nodes", core::Json::array({{{"name", "a-1"}, {"leaving", {{"wanted", true}}}}})}};
+  EXPECT_EQ(run("node remove a-1 --wait 5"), 1);
+  EXPECT_THAT(err, HasSubstr("the nodes leave still, after 5 s"));
+  EXPECT_EQ(run("node remove a-1 --wait 0"), 0);
+  EXPECT_EQ(out, "");
+  answers["/v1/nodes"]["nodes"][0]["leaving"]["wanted"] = false;
+  EXPECT_EQ(run("node remove a-1"), 1);
+  EXPECT_THAT(err, HasSubstr("node a-1 stays"));
+}
+
+TEST_F(ProgramTest, OtherVerbsForNodesAndPools) {
+  run("node keep a-1 a-2");
+  run("node revoke a-1");
+  run("node drain a-1 --reason \"bad fan\"");
+  run("node resume a-1");
+  EXPECT_THAT(asked,
+              ElementsAre(R"(/v1/nodes/keep {"nodes":["a-1","a-2"]})", R"(/v1/nodes/revoke {"nodes":["a-1"]})",
+                          R"(/v1/nodes/drain {"nodes":["a-1"],"reason":"bad fan"})", R"(/v1/nodes/resume {"nodes":["a-1"]})"));
+  asked.clear();
+  answers["/v1/pools"] = {{"pools", core::Json::array({{{"name", "gpu"}, {"problem", "it is being removed: 1 nodes leave"}}})}};
+  on_sleep = [this] { answers["/v1/pools"] = {{"pools", core::Json::array()}}; };
+  EXPECT_EQ(run("pool remove gpu"), 0) << err;
+  EXPECT_EQ(asked.front(), R"(/v1/pools/remove {"force":false,"name":"gpu"})");
+  EXPECT_EQ(out, "gpu: it is being removed: 1 nodes leave\ngpu: it is removed\n");
+}
+
+TEST_F(ProgramTest, JobsThatWereEndedAreNamed) {
+  answers["/v1/jobs/end"] = {
+      {"jobs", core::Json::array({{{"job", "12"}, {"user", "ann"}, {"partition", "gpu"}, {"nodes", "gpu-1"}}})}};
+  EXPECT_EQ(run("destroy-jobs gpu-1"), 0);
+  EXPECT_THAT(out, HasSubstr("12   ann   gpu        gpu-1  ended"));
+  EXPECT_EQ(asked.back(), R"(/v1/jobs/end {"node":"gpu-1"})");
+  answers["/v1/jobs/end"]["jobs"][0]["error"] = "Access denied";
+  EXPECT_EQ(run("destroy-jobs --pool gpu"), 1);
+  EXPECT_THAT(out, HasSubstr("not ended: Access denied"));
+  EXPECT_EQ(run("destroy-jobs"), 2);
 }
 
 TEST(AnswerTest, ErrorsAreTheCoordinatorsWords) {

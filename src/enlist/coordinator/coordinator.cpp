@@ -45,7 +45,8 @@ Coordinator::Coordinator(core::Loop& loop, core::Random& random, core::Logger& l
           [this](const run::Key& key) {
             passes_.wake({passes_.id_of("nodes"), key});
           },
-          [this]() -> std::optional<std::size_t> { return files_.facts() ? files_.facts()->max_node_count : std::nullopt; }),
+          [this]() -> std::optional<std::size_t> { return files_.facts() ? files_.facts()->max_node_count : std::nullopt; },
+          options.forget_dead_after),
       pools_(loop, store, clusters, kCluster, pool_file_,
              [this](const run::Key& key) {
                passes_.wake({passes_.id_of("pools"), key});

@@ -9,6 +9,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "core/log.hpp"
@@ -37,6 +38,7 @@ struct CoordinatorOptions {
   ServerOptions server{};  ///< Coordinator sets `cluster`.
   SlurmrestdOptions slurmrestd{};
   std::filesystem::path slurm_conf = "/etc/slurm/slurm.conf";
+  std::optional<core::Duration> forget_dead_after{};  ///< NodeObserved::forget_dead_after.
 };
 
 class Coordinator {

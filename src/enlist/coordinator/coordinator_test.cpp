@@ -37,7 +37,15 @@ struct CoordinatorTest : ::testing::Test {
     slurm::testing::serve_quiet_cluster(http);
     http.on("POST", kBase + "/node/gpu-1", [this](const net::HttpRequest& request) -> slurm::FakeTransport::Answer {
       posted.push_back(*core::parse_json(request.body));
-      show("i1", R"("IDLE")", "");
+      const core::Json state = posted.back().value("state", core::Json());
+      const bool stays = state.is_null() || state == core::Json::array({"DRAIN"});
+      if (!state.is_null() && stays && shown.find("DRAIN") == std::string::npos) shown += R"(,"DRAIN")";
+      show("i1", stays ? shown : R"("IDLE")", stays ? core::get_string(posted.back(), {"reason"}) : "");
+      return slurm::testing::done();
+    });
+    http.on("DELETE", kBase + "/node/gpu-1", [this](const net::HttpRequest&) -> slurm::FakeTransport::Answer {
+      ++deleted;
+      show("", "", "");
       return slurm::testing::done();
     });
     http.on("GET", kBase + "/reconfigure/", [this](const net::HttpRequest&) -> slurm::FakeTransport::Answer {
@@ -56,6 +64,7 @@ struct CoordinatorTest : ::testing::Test {
 
   /// Makes Slurm show the node; "" as the instance: it does not have the node.
   void show(const std::string& instance, const std::string& states, const std::string& reason) {
+    shown = states;
     const core::Json node = instance.empty() ? core::Json()
                                              : core::Json{{"name", "gpu-1"},
                                                           {"state", *core::parse_json("[" + states + "]")},
@@ -70,7 +79,14 @@ struct CoordinatorTest : ::testing::Test {
     const std::string row = slurm::testing::node("other", R"("IDLE")") + (node.is_null() ? "" : "," + core::canonical(node));
     http.on("GET", kBase + "/nodes/", slurm::testing::nodes(row, ++update));
     http.on("GET", kBase + "/nodes/?update_time=", slurm::testing::nodes(row, update));
-    if (!node.is_null()) http.on("GET", kBase + "/node/gpu-1", slurm::testing::nodes(core::canonical(node), update));
+    http.on("GET", kBase + "/node/gpu-1", slurm::testing::nodes(node.is_null() ? "" : core::canonical(node), update));
+  }
+  void show_job(const std::string& states) {
+    const std::string row =
+        states.empty() ? "" : R"({"job_id":7,"job_state":[)" + states + R"(],"partition":"gpu","nodes":"gpu-1",
+        "job_resources":{"nodes":{"list":"gpu-1"}}})";
+    http.on("GET", kBase + "/jobs/", slurm::testing::jobs(row, ++update));
+    http.on("GET", kBase + "/jobs/?update_time=", slurm::testing::jobs(row, update));
   }
   /// Makes Slurm show the partitions of the pool file that it has loaded.
   void show_partitions() {
@@ -80,11 +96,25 @@ struct CoordinatorTest : ::testing::Test {
     http.on("GET", kBase + "/partitions/", partitions);
     http.on("GET", kBase + "/partitions/?update_time=", partitions);
   }
-  void report(const Report& of) {
-    net::HttpRequest request{.method = "POST", .target = "/v1/sync", .body = core::canonical(to_json(Sync{of}))};
+  /// Sends a request of the host. Returns the status of the answer.
+  int ask(const std::string& target, const core::Json& body) {
+    net::HttpRequest request{.method = "POST", .target = target, .body = core::canonical(body)};
     request.peer_key = kHost;
-    coordinator.server().serve(request,
-                               [](const net::HttpResponse& response) { EXPECT_EQ(response.status, 200) << response.body; });
+    int status = 0;
+    coordinator.server().serve(request, [&](const net::HttpResponse& response) {
+      status = response.status;
+      if (const auto json = core::parse_json(response.body)) told = *json;
+    });
+    for (int i = 0; i < 10 && status == 0; ++i) loop.advance(10ms);
+    return status;
+  }
+  void report(const Report& of) { EXPECT_EQ(ask("/v1/sync", to_json(Sync{of})), 200) << told; }
+  /// Lets time pass. The agent reports all the while.
+  void pass(core::Duration time, const Report& of) {
+    for (; time > 0s; time -= 1s) {
+      report(of);
+      loop.advance(1s);
+    }
   }
   [[nodiscard]] const Node& node() const { return store.contents().nodes.at("gpu-1"); }
 
@@ -96,6 +126,9 @@ struct CoordinatorTest : ::testing::Test {
   slurm::FakeTransport http{loop};
   std::vector<core::Json> posted;
   long update = 100;
+  int deleted = 0;
+  std::string shown;            ///< The states of the node.
+  core::Json told;              ///< The last answer.
   core::Json slurmd_start = 0;  ///< Slurm does not know it.
   std::string loaded;           ///< The marker of the pool file that Slurm has loaded.
   slurm::Clusters clusters{loop, random, log, [this](const slurm::Endpoint&) { return std::make_unique<slurm::Link>(http); }};
@@ -290,6 +323,116 @@ TEST_F(CoordinatorTest, ASilentNodeIsNamed) {
   report(kRuns);
   loop.advance(3s);
   EXPECT_EQ(node().phase, Phase::kReady);
+}
+
+/// Returns the reason of the drain that was last posted.
+std::string last_drain(const std::vector<core::Json>& posted) {
+  if (posted.empty() || posted.back().at("state") != core::Json::array({"DRAIN"})) return {};
+  return core::get_string(posted.back(), {"reason"});
+}
+
+TEST_F(CoordinatorTest, ANodeLeavesWhenItsJobHasEnded) {
+  report(kRuns);
+  show("i1", R"("MIXED")", "");
+  show_job(R"("RUNNING")");
+  loop.advance(5s);
+  EXPECT_EQ(node().phase, Phase::kReady);
+  EXPECT_EQ(ask("/v1/leave", core::Json::object()), 200);
+  Report runs = kRuns;
+  runs.steps_known = true;
+  runs.steps = {"7.batch"};
+  pass(10s, runs);
+  EXPECT_EQ(last_drain(posted), "slurm-enlist: leaving");
+  EXPECT_EQ(node().phase, Phase::kDraining);
+  EXPECT_THAT(node().message, HasSubstr("jobs run there: 7"));
+  EXPECT_EQ(core::get_string(told, {"desired", "leave"}), "steps");
+  EXPECT_EQ(posted.size(), 1U);
+
+  // Slurm knows the end first, and the node is idle again after the epilog.
+  show_job("");
+  show("i1", R"("IDLE","DRAIN","COMPLETING")", "slurm-enlist: leaving");
+  pass(5s, runs);
+  EXPECT_THAT(node().message, HasSubstr("completing"));
+  show("i1", R"("IDLE","DRAIN")", "slurm-enlist: leaving");
+  pass(5s, runs);
+  EXPECT_THAT(node().message, HasSubstr("steps still run on the host: 7.batch"));
+  runs.steps.clear();
+  pass(5s, runs);
+  EXPECT_EQ(node().phase, Phase::kStopping);
+  EXPECT_EQ(core::get_string(told, {"desired", "leave"}), "stop");
+  EXPECT_EQ(deleted, 0);
+
+  runs.running = false;
+  runs.stopped = true;
+  pass(5s, runs);
+  EXPECT_EQ(deleted, 1);
+  EXPECT_EQ(node().phase, Phase::kGone);
+  EXPECT_EQ(core::get_string(told, {"desired", "leave"}), "clean");
+  runs.left = true;
+  report(runs);
+  loop.advance(3s);
+  EXPECT_TRUE(store.contents().nodes.empty());
+  EXPECT_EQ(ask("/v1/sync", to_json(Sync{runs})), 403);
+  EXPECT_THAT(core::get_string(told, {"error"}), HasSubstr("it must join again, with a new token"));
+  EXPECT_EQ(deleted, 1);
+}
+
+TEST_F(CoordinatorTest, NothingIsDeletedWhileSlurmIsAway) {
+  report(kRuns);
+  show("i1", R"("IDLE","DRAIN")", "slurm-enlist: leaving");
+  Report stopped = kRuns;
+  stopped.running = false;
+  stopped.steps_known = stopped.stopped = true;
+  report(stopped);
+  for (const char* path : {"/nodes/", "/nodes/?update_time=", "/jobs/", "/jobs/?update_time="})
+    http.on("GET", kBase + path, slurm::testing::error(500, 1800, "no controller"));
+  loop.advance(5s);
+  EXPECT_EQ(ask("/v1/leave", core::Json::object()), 200);
+  pass(60s, stopped);
+  EXPECT_EQ(deleted, 0);
+  EXPECT_THAT(node().message, HasSubstr("Slurm does not answer"));
+}
+
+TEST_F(CoordinatorTest, ASilentNodeIsDrainedAndComesBack) {
+  report(kRuns);
+  show("i1", R"("IDLE")", "");
+  loop.advance(5s);
+  show("i1", R"("MIXED","NOT_RESPONDING")", "");
+  loop.advance(4min);
+  EXPECT_EQ(node().phase, Phase::kSilent);
+  EXPECT_EQ(last_drain(posted), "slurm-enlist: silent");
+  loop.advance(1min);
+  EXPECT_EQ(posted.size(), 1U);
+  EXPECT_NE(node().silent_since, core::WallTime{});
+  // Slurm has set it down meanwhile, and its slurmd has registered again.
+  show("i1", R"("DOWN","DRAIN")", "slurm-enlist: silent");
+  pass(5s, kRuns);
+  EXPECT_EQ(posted.back().at("state"), core::Json::array({"RESUME"}));
+  EXPECT_EQ(node().phase, Phase::kReady);
+  EXPECT_EQ(node().silent_since, core::WallTime{});
+  EXPECT_EQ(deleted, 0) << "dead hosts are kept unless somebody asks otherwise";
+}
+
+TEST_F(CoordinatorTest, ADrainIsFoundAgainOnANewRecord) {
+  report(kRuns);
+  show("i1", R"("IDLE","DRAIN")", "bad fan");
+  loop.advance(5s);
+  EXPECT_EQ(node().marks.reason, "bad fan");
+  show("", "", "");
+  loop.advance(5s);
+  ASSERT_EQ(node().registrations, 1U);
+  EXPECT_EQ(node().marks.reason, "bad fan");
+  Report again = kRuns;
+  again.registrations = 1;
+  show("i1", R"("IDLE","DRAIN")", "slurm-enlist: joining");
+  pass(5s, again);
+  ASSERT_EQ(posted.size(), 1U);
+  EXPECT_EQ(core::get_string(posted.front(), {"reason"}), "bad fan");
+  EXPECT_THAT(node().message, HasSubstr("drained by somebody else: bad fan"));
+  // Whoever ends the drain ends it for good.
+  show("i1", R"("IDLE")", "");
+  pass(5s, again);
+  EXPECT_EQ(node().marks.reason, "");
 }
 
 TEST_F(CoordinatorTest, TheEndAnswersThoseWhoWait) {

@@ -6,7 +6,9 @@
 #include <set>
 #include <utility>
 
+#include "enlist/coordinator/pools_acts.hpp"
 #include "enlist/rules/judge.hpp"
+#include "enlist/rules/leave.hpp"
 #include "enlist/rules/names.hpp"
 #include "enlist/rules/node_conf.hpp"
 #include "enlist/rules/pool_file.hpp"
@@ -86,6 +88,12 @@ Token left_of(Token token) {
   return token;
 }
 
+/// Returns the number of the first node of a new pool. A pool of this name may have been removed, and had nodes.
+std::int64_t next_number_of(const Contents& now, const std::string& pool) {
+  const auto found = now.values.find(kNumbersValue);
+  return found == now.values.end() ? 1 : core::get_int(found->second, {pool}, 1);
+}
+
 auto node_with(const Contents& now, const std::string& key) {
   return std::ranges::find(now.nodes, key, [](const auto& entry) -> const std::string& { return entry.second.key; });
 }
@@ -116,6 +124,13 @@ core::Result<Changes> join(const Contents& now, const SlurmNow& slurm, const Joi
   if (pool == now.pools.end())
     return core::fail(ErrorCode::kInvalid,
                       fmt::format("pool {} does not exist any more; use a token of another pool", token.pool));
+  if (pool->second.removing)
+    return core::fail(ErrorCode::kConflict, fmt::format("pool {} is being removed; use a token of another pool", token.pool));
+  if (own != now.nodes.end() && own->second.leaving.wanted)
+    return core::fail(ErrorCode::kConflict,
+                      fmt::format("this host is node {}, which leaves; join again when slurm-enlist node list does not show it "
+                                  "any more, or let it stay with slurm-enlist node keep {}",
+                                  own->second.name, own->second.name));
   if (auto known = slurm_known(slurm); !known) return std::unexpected(known.error());
   if (auto good = check_ask(ask); !good) return std::unexpected(good.error());
   if (auto fits = check_release(ask.slurm_version, slurm.snapshot->capabilities.release); !fits)
@@ -155,6 +170,8 @@ core::Result<Changes> make_pool(const Contents& now, const SlurmNow& slurm, Pool
   if (const auto words = slurm::conf::parse_node_conf(wish.node_conf); !words.problems.empty())
     return core::fail(ErrorCode::kInvalid, "node words: " + words.problems.front().str());
   if (const auto found = now.pools.find(wish.name); found != now.pools.end()) {
+    if (found->second.removing)
+      return core::fail(ErrorCode::kConflict, "pool " + wish.name + " is being removed; wait until pool list does not show it");
     if (found->second.partition_conf == wish.partition_conf && found->second.node_conf == wish.node_conf) return Changes{};
     return core::fail(ErrorCode::kAlreadyExists,
                       "pool " + wish.name + " exists already, with other words; choose another name");
@@ -164,12 +181,15 @@ core::Result<Changes> make_pool(const Contents& now, const SlurmNow& slurm, Pool
     return core::fail(
         ErrorCode::kAlreadyExists,
         fmt::format("the name {} is taken by {}, and Slurm needs them to differ; choose another name", wish.name, by));
-  wish.next_number = 1;
+  wish.removing = false;
+  wish.next_number = next_number_of(now, wish.name);
   const std::string name = wish.name;
   return Changes{.pools = {{name, std::move(wish)}}};
 }
 
 core::Result<Changes> make_token(const Contents& now, const std::string& digest, const Token& token, core::WallTime at) {
+  if (const auto pool = now.pools.find(token.pool); pool != now.pools.end() && pool->second.removing)
+    return core::fail(ErrorCode::kConflict, "pool " + token.pool + " is being removed");
   if (!now.pools.contains(token.pool))
     return core::fail(ErrorCode::kNotFound, fmt::format("there is no pool {}; make it with slurm-enlist pool create",
                                                         token.pool.substr(0, kLongestName)));
@@ -195,7 +215,8 @@ core::Result<Desired> desired_of(const Contents& now, const Node& node, const co
                  .controllers = facts->controllers,
                  .node_conf = *std::move(words),
                  .key_revision = *key_revision,
-                 .registrations = node.registrations};
+                 .registrations = node.registrations,
+                 .leave = std::string(leave_of(node))};
 }
 
 }  // namespace enlist

@@ -6,7 +6,8 @@ namespace enlist {
 
 NodesController::NodesController(core::Loop& loop, Store& store, slurm::Clusters& clusters, slurm::ClusterKey cluster,
                                  std::function<void(const run::Key&)> wake,
-                                 std::function<std::optional<std::size_t>()> max_node_count)
+                                 std::function<std::optional<std::size_t>()> max_node_count,
+                                 std::optional<core::Duration> forget_dead_after)
     : TypedController(plan_node),
       loop_(loop),
       store_(store),
@@ -14,6 +15,7 @@ NodesController::NodesController(core::Loop& loop, Store& store, slurm::Clusters
       cluster_(std::move(cluster)),
       wake_(std::move(wake)),
       max_node_count_(std::move(max_node_count)),
+      forget_dead_after_(forget_dead_after),
       began_(loop.clock().mono()) {}
 
 void NodesController::start() {
@@ -25,7 +27,8 @@ void NodesController::heard(const std::string& node) {
   const bool first = !seen.heard_at;
   seen.heard_at = loop_.clock().mono();
   const auto record = store_.contents().nodes.find(node);
-  if (first || (record != store_.contents().nodes.end() && record->second.phase == Phase::kSilent)) wake_({"", node});
+  const bool leaves = record != store_.contents().nodes.end() && record->second.leaving.wanted;
+  if (first || leaves || (record != store_.contents().nodes.end() && record->second.phase == Phase::kSilent)) wake_({"", node});
 }
 
 void NodesController::changed(const Changes& changes) {
@@ -84,7 +87,24 @@ std::shared_ptr<const NodeObserved> NodesController::observe_typed(const run::Ke
   out->heard_at = seen.heard_at;
   if (!out->heard_at && context.mono - began_ >= kSilentAfter) out->heard_at = began_;
   out->max_node_count = max_node_count_();
+  out->forget_dead_after = forget_dead_after_;
+  observe_leave(seen, *out);
   return out;
+}
+
+void NodesController::observe_leave(Seen& seen, NodeObserved& out) {
+  if (!out.node->leaving.wanted) {
+    seen.leave_asked_at.reset();
+    seen.kept_since.reset();
+    seen.kept_by.clear();
+    return;
+  }
+  if (!seen.leave_asked_at) seen.leave_asked_at = out.context.mono;
+  out.leave_asked_at = seen.leave_asked_at;
+  std::string kept_by = judge_leave(leave_input(out)).kept_by;
+  if (!seen.kept_since || kept_by != seen.kept_by) seen.kept_since = out.context.mono;
+  seen.kept_by = std::move(kept_by);
+  out.kept_since = seen.kept_since;
 }
 
 }  // namespace enlist

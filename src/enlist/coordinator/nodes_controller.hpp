@@ -17,9 +17,11 @@ namespace enlist {
 
 class NodesController final : public run::TypedController<NodeObserved> {
  public:
-  /// `wake` begins a pass of a key. `max_node_count` returns MaxNodeCount, if it is known.
+  /// `wake` begins a pass of a key. `max_node_count` returns MaxNodeCount, if it is known. `forget_dead_after`: see
+  /// NodeObserved.
   NodesController(core::Loop& loop, Store& store, slurm::Clusters& clusters, slurm::ClusterKey cluster,
-                  std::function<void(const run::Key&)> wake, std::function<std::optional<std::size_t>()> max_node_count);
+                  std::function<void(const run::Key&)> wake, std::function<std::optional<std::size_t>()> max_node_count,
+                  std::optional<core::Duration> forget_dead_after = {});
 
   [[nodiscard]] std::string name() const override { return "nodes"; }
   [[nodiscard]] std::string share(const run::Key&) const override { return cluster_; }
@@ -37,9 +39,12 @@ class NodesController final : public run::TypedController<NodeObserved> {
     std::uint64_t registrations = 0;
     std::optional<core::MonoTime> running_since, registered_at, started_at, heard_at;
     int registered = 0;
+    std::optional<core::MonoTime> leave_asked_at, kept_since;
+    std::string kept_by;  ///< Leaves::kept_by.
   };
   /// Takes what the report says about slurmd.
   static void follow(Seen& seen, const Node& node, core::MonoTime now);
+  static void observe_leave(Seen& seen, NodeObserved& out);
   [[nodiscard]] std::shared_ptr<const NodeObserved> observe_typed(const run::Key& key, run::Recorder& recorder,
                                                                   const run::Observation& context) override;
 
@@ -49,6 +54,7 @@ class NodesController final : public run::TypedController<NodeObserved> {
   slurm::ClusterKey cluster_;
   std::function<void(const run::Key&)> wake_;
   std::function<std::optional<std::size_t>()> max_node_count_;
+  std::optional<core::Duration> forget_dead_after_;
   std::map<std::string, Seen> seen_;
   core::MonoTime began_;
 };

@@ -13,6 +13,9 @@ core::Duration look_again(Phase phase) {
     case Phase::kStarting:
     case Phase::kConfirming:
     case Phase::kEnlisted:
+    case Phase::kStopping:
+    case Phase::kDeleting:
+    case Phase::kGone:
       return 1s;
     case Phase::kPending:
     case Phase::kReady:
@@ -23,20 +26,116 @@ core::Duration look_again(Phase phase) {
   }
 }
 
+using slurm::Owner;
+
+bool changes(const RecordPhase& record, const Node& node) {
+  return record.phase != node.phase || record.message != node.message || record.registrations != node.registrations ||
+         record.confirmed != node.confirmed || record.leaving != node.leaving || record.marks != node.marks ||
+         record.silent_since != node.silent_since || record.gate_boot != node.gate_boot;
+}
+
+/// Adds the step that writes the record, if anything in it has changed. All that is added later waits for it.
+void add_record(const Node& node, std::shared_ptr<RecordPhase> record, plan::Lane& lane) {
+  if (!changes(*record, node)) return;
+  const Phase phase = record->phase;
+  std::string why = record->message;
+  lane.add({{"record", "phase", node.name, std::string(to_string(phase))}, std::move(why), std::move(record)});
+  lane.then();
+}
+
+plan::Step drain(const NodeObserved& observed, std::string_view why) {
+  // A drain of somebody else stays as it is.
+  return {{"drain", "Slurm node", observed.node->name, std::string(why)},
+          why == kLeaves ? "the node leaves" : "nothing is heard of its agent and its slurmd",
+          slurm::drain_nodes(observed.cluster, Owner::kEnlistment, {observed.node->name}, std::string(why), true)};
+}
+
+/// Returns the last error of the step, unless it was done since.
+std::string error_of(const NodeObserved& observed, const plan::StepId& id) {
+  const auto found = observed.context.outcomes.find(id);
+  return found != observed.context.outcomes.end() && found->second.error ? ": " + found->second.error->message : "";
+}
+
+plan::Plan plan_leave(const NodeObserved& observed) {
+  plan::Plan out;
+  const Node& node = *observed.node;
+  Leaves judged = judge_leave(leave_input(observed));
+  plan::Lane& lane = out.lane("node");
+  const plan::StepId erase{"delete", "Slurm node", node.name};
+  if (judged.erase) judged.message += error_of(observed, erase);
+  auto record = std::make_shared<RecordPhase>(node, judged.phase, judged.message);
+  record->leaving.stop = judged.stop;
+  if (judged.cancel) record->leaving = {};
+  add_record(node, std::move(record), lane);
+  if (judged.drain) lane.add(drain(observed, kLeaves));
+  // The agent learns of the stop from the record, and Slurm's record goes in a later pass.
+  if (judged.erase && node.leaving.stop) {
+    lane.add({erase, "nothing runs there, and the node leaves",
+              slurm::delete_node(observed.cluster, Owner::kEnlistment, *observed.slurm->node(node.name),
+                                 "the host leaves the cluster", slurm::NodeEvidence::Live::kDrained)});
+  }
+  if (judged.forget) lane.add({{"forget", "node", node.name}, "it has left", std::make_shared<ForgetNode>(node)});
+  const bool may_last = judged.kept_by == "jobs";
+  if (!may_last) out.waits_on(observed.cluster);
+  out.wake_after(may_last ? core::Duration{5s} : core::Duration{1s}, "the node leaves");
+  return out;
+}
+
+/// Returns what people have set in a record of the node, as far as it is known to be theirs.
+Marks marks_of(const slurm::Node& record, const Node& node) {
+  const bool kept = record.state.drains() || record.state.has("FAIL") || record.state.base == "DOWN";
+  if (record.state.drains() && holds_itself(record.reason)) {
+    // It may be a new record: then these are what the old one had.
+    return {.reason = node.marks.reason, .comment = record.comment.empty() ? node.marks.comment : record.comment};
+  }
+  const bool foreign =
+      kept && !slurm::down_by_slurm(record) && !slurm::slurms_own(record.reason) && !record.state.has("INVALID_REG");
+  return {.reason = foreign ? record.reason : "", .comment = record.comment};
+}
+
+/// Adds the steps that give a record that was made anew what people had set in the old one. Returns true if it stays drained.
+bool add_restore(const NodeObserved& observed, const slurm::Node& record, const Marks& marks, plan::Lane& lane) {
+  const std::string& name = observed.node->name;
+  if (!marks.comment.empty() && record.comment.empty()) {
+    slurm::NodeUpdate update;
+    update.comment = marks.comment;
+    lane.add({{"restore", "comment", name}, "Slurm had lost the record", slurm::update_node(observed.cluster, name, update)});
+  }
+  if (marks.reason.empty()) return false;
+  lane.add({{"restore", "drain", name},
+            "somebody had drained it before Slurm lost the record",
+            slurm::restore_reason(observed.cluster, record, marks.reason)});
+  return true;
+}
+
 }  // namespace
 
 core::Json RecordPhase::describe() const {
-  return {{"act", "enlist.RecordPhase"},    {"node", node},          {"phase", to_string(phase)}, {"message", message},
-          {"registrations", registrations}, {"confirmed", confirmed}};
+  core::Json out = {{"act", "enlist.RecordPhase"},    {"node", node},
+                    {"phase", to_string(phase)},      {"message", message},
+                    {"registrations", registrations}, {"confirmed", confirmed}};
+  if (leaving.wanted) out["stop"] = leaving.stop;
+  return out;
 }
 
 std::string gate_reason() {
-  return slurm::Holds().hold(slurm::Owner::kEnlistment, kGate).reason();
+  return slurm::Holds().hold(Owner::kEnlistment, kGate).reason();
+}
+
+LeaveInput leave_input(const NodeObserved& observed) {
+  return {.node = *observed.node,
+          .slurm = observed.slurm,
+          .asked_at = observed.leave_asked_at,
+          .heard_at = observed.heard_at,
+          .kept_since = observed.kept_since,
+          .now = observed.context.mono};
 }
 
 plan::Plan plan_node(const NodeObserved& observed) {
   plan::Plan out;
-  if (!observed.node || observed.node->revoked) return out;
+  if (!observed.node) return out;
+  if (observed.node->leaving.wanted) return plan_leave(observed);
+  if (observed.node->revoked) return out;
   const Node& node = *observed.node;
   const Judged judged = judge({.node = node,
                                .slurm = observed.slurm,
@@ -47,25 +146,35 @@ plan::Plan plan_node(const NodeObserved& observed) {
                                .heard_at = observed.heard_at,
                                .now = observed.context.mono,
                                .max_node_count = observed.max_node_count});
+  const bool known = observed.slurm && observed.slurm->complete();
+  const slurm::Node* in_slurm = known ? observed.slurm->node(node.name) : nullptr;
+  if (in_slurm != nullptr && !is_of(*in_slurm, node)) in_slurm = nullptr;
   auto record = std::make_shared<RecordPhase>(node, judged.phase, judged.message);
   if (judged.phase == Phase::kEnlisted || judged.phase == Phase::kReady) record->confirmed = node.report.instance_id;
   if (judged.register_again) ++record->registrations;
   if (judged.gate_decided) record->gate_boot = node.report.boot_id;
-  plan::Lane& lane = out.lane("node");
-  if (record->phase != node.phase || record->message != node.message || record->registrations != node.registrations ||
-      record->confirmed != node.confirmed || record->gate_boot != node.gate_boot) {
-    lane.add({{"record", "phase", node.name, std::string(to_string(judged.phase))}, judged.message, std::move(record)});
-    lane.then();
+  if (in_slurm != nullptr) record->marks = marks_of(*in_slurm, node);
+  const bool silent = judged.phase == Phase::kSilent;
+  if (!silent) {
+    record->silent_since = {};
+  } else if (node.silent_since == core::WallTime{}) {
+    record->silent_since = core::whole_seconds(observed.context.now);
+  } else if (known && observed.forget_dead_after && observed.context.now - node.silent_since >= *observed.forget_dead_after) {
+    record->leaving = {.wanted = true, .dead = true, .since = core::whole_seconds(observed.context.now)};
   }
+  const Marks marks = record->marks;
+  plan::Lane& lane = out.lane("node");
+  add_record(node, std::move(record), lane);
+  if (silent && in_slurm != nullptr && !in_slurm->state.drains()) lane.add(drain(observed, kUnheard));
   if (judged.close_gate) {
     lane.add({{"close the gate of", "Slurm node", node.name},
               "the host has booted, and its check has not passed yet",
-              slurm::drain_nodes(observed.cluster, slurm::Owner::kEnlistment, {node.name}, std::string(kGate))});
+              slurm::drain_nodes(observed.cluster, Owner::kEnlistment, {node.name}, std::string(kGate))});
   }
-  if (judged.open_gate) {
+  if (judged.open_gate && !add_restore(observed, *in_slurm, marks, lane)) {
     lane.add({{"open the gate of", "Slurm node", node.name},
               "Slurm shows this slurmd with the values asked for, and the host's check has passed",
-              slurm::resume_node(observed.cluster, slurm::Owner::kEnlistment, node.name, gate_reason())});
+              slurm::resume_node(observed.cluster, Owner::kEnlistment, node.name, in_slurm->reason)});
   }
   if (judged.phase == Phase::kConfirming || judged.phase == Phase::kEnlisted) out.waits_on(observed.cluster);
   out.wake_after(look_again(judged.phase), "time may change the phase");

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "enlist/rules/judge.hpp"
+#include "enlist/rules/leave.hpp"
 #include "enlist/rules/model.hpp"
 #include "plan/plan.hpp"
 #include "slurm/acts.hpp"
@@ -13,26 +14,42 @@
 namespace enlist {
 
 /// Writes what the coordinator has judged to the record of a node. Fails with kConflict if the node is gone, has another key,
-/// or if its report is about another process by now.
+/// if its report is about another process by now, or if the wish that it leaves has changed.
 struct RecordPhase final : plan::Act {
   RecordPhase(const Node& seen, Phase judged, std::string because)
       : node(seen.name),
         key(seen.key),
         instance_id(seen.report.instance_id),
+        seen_leaving(seen.leaving),
         phase(judged),
         message(std::move(because)),
         registrations(seen.registrations),
         confirmed(seen.confirmed),
-        gate_boot(seen.gate_boot) {}
+        gate_boot(seen.gate_boot),
+        leaving(seen.leaving),
+        marks(seen.marks),
+        silent_since(seen.silent_since) {}
   std::string node;
   std::string key, instance_id;  ///< As they were seen.
+  Leaving seen_leaving;          ///< As it was seen.
   Phase phase;
   std::string message;
   std::uint64_t registrations;
   std::string confirmed;
   std::string gate_boot;
+  Leaving leaving;
+  Marks marks;
+  core::WallTime silent_since;
   [[nodiscard]] core::Json describe() const override;
   [[nodiscard]] Withhold withhold() const override { return Withhold::kNever; }
+};
+
+/// Deletes the record of a node that has left, so that its key is not known any more. Fails with kConflict if the node has
+/// changed since.
+struct ForgetNode final : plan::Act {
+  explicit ForgetNode(const Node& node) : seen(node) {}
+  Node seen;
+  [[nodiscard]] core::Json describe() const override { return {{"act", "enlist.ForgetNode"}, {"node", seen.name}}; }
 };
 
 struct NodeObserved {
@@ -45,7 +62,14 @@ struct NodeObserved {
   int registered = 0;
   std::optional<core::MonoTime> heard_at{};
   std::optional<std::size_t> max_node_count{};
+  std::optional<core::MonoTime> leave_asked_at{};  ///< LeaveInput::asked_at.
+  std::optional<core::MonoTime> kept_since{};      ///< LeaveInput::kept_since.
+  /// A node that has been silent for this long leaves. nullopt: it stays.
+  std::optional<core::Duration> forget_dead_after{};
 };
+
+/// Returns what judge_leave needs of a node whose leave is wanted. The node must be there, and must outlive the result.
+[[nodiscard]] LeaveInput leave_input(const NodeObserved& observed);
 
 [[nodiscard]] plan::Plan plan_node(const NodeObserved& observed);
 

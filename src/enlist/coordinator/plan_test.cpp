@@ -33,13 +33,16 @@ struct NodePlanTest : ::testing::Test {
     record.state = {"IDLE", {"DRAIN"}};
     record.reason = gate_reason();
   }
-  [[nodiscard]] plan::Plan plan(bool in_slurm = true) const {
+  [[nodiscard]] slurm::SnapshotPtr slurm_now(bool in_slurm) const {
     auto slurm = std::make_shared<slurm::Snapshot>();
     slurm->health = slurm::Snapshot::Health::kComplete;
     slurm->requested_at = now;
     if (in_slurm) slurm->nodes.emplace(record.name, std::make_shared<slurm::Node>(record));
     slurm->partitions.emplace("gpu", slurm::Partition{"gpu", "gpu-1", "UP", false});
-    NodeObserved observed{.context = {}, .cluster = "c", .node = node, .slurm = slurm};
+    return slurm;
+  }
+  [[nodiscard]] plan::Plan plan(bool in_slurm = true) const {
+    NodeObserved observed{.context = {}, .cluster = "c", .node = node, .slurm = slurm_now(in_slurm)};
     observed.context.mono = now;
     observed.heard_at = now;
     observed.running_since = running_since;
@@ -149,6 +152,88 @@ TEST_F(NodePlanTest, ARefusalIsNamedAfterTheLimit) {
   EXPECT_LE(plan(false).wake(), 1s);
   now = now + 11s;
   EXPECT_EQ(recorded(plan(false)).phase, Phase::kRefused);
+}
+
+/// A node that leaves, with nothing on it.
+struct LeavePlanTest : NodePlanTest {
+  LeavePlanTest() {
+    node.phase = Phase::kDraining;
+    node.confirmed = "i1";
+    node.leaving = {.wanted = true};
+    node.report.steps_known = true;
+    record.reason = "slurm-enlist: leaving";
+  }
+  [[nodiscard]] plan::Plan leave(bool in_slurm = true) const {
+    NodeObserved observed{.context = {}, .cluster = "c", .node = node, .slurm = slurm_now(in_slurm)};
+    observed.context.mono = now;
+    observed.context.outcomes = outcomes;
+    observed.heard_at = observed.leave_asked_at = now;
+    return plan_node(observed);
+  }
+  plan::Outcomes outcomes;
+};
+
+TEST_F(LeavePlanTest, TheStopIsWrittenDownBeforeAnythingIsDeleted) {
+  plan::Plan made = leave();
+  EXPECT_THAT(steps(made), ElementsAre("record phase gpu-1: Stopping"));
+  EXPECT_TRUE(recorded(made).leaving.stop);
+  node.phase = Phase::kStopping;
+  node.leaving.stop = true;
+  node.report.stopped = true;
+  node.report.running = false;
+  made = leave();
+  EXPECT_THAT(steps(made), ElementsAre("record phase gpu-1: Deleting", "delete Slurm node gpu-1"));
+  const auto& erase = dynamic_cast<const slurm::DeleteNode&>(*made.lanes().at("node").groups().at(1).at(0).act);
+  EXPECT_EQ(erase.expected, slurm::NodeEvidence::Live::kDrained);
+  node.leaving.stop = false;
+  EXPECT_THAT(steps(leave()), ElementsAre("record phase gpu-1: Deleting")) << "the wish may be taken back until it is stored";
+}
+
+TEST_F(LeavePlanTest, SlurmsErrorIsTold) {
+  node.leaving.stop = node.report.stopped = true;
+  node.report.running = false;
+  outcomes[{"delete", "Slurm node", "gpu-1"}] = {plan::Outcome::State::kFailed, 1, now, now,
+                                                 core::Error{core::ErrorCode::kBusy, "Requested nodes are busy", 0, {}, {}}};
+  EXPECT_THAT(recorded(leave()).message, ::testing::HasSubstr("Requested nodes are busy"));
+}
+
+TEST_F(LeavePlanTest, TheLastStepForgetsIt) {
+  node.leaving.stop = node.report.stopped = node.report.left = true;
+  node.report.running = false;
+  node.phase = Phase::kDeleting;
+  EXPECT_THAT(steps(leave(false)), ElementsAre("record phase gpu-1: Gone")) << "the host learns of it first";
+  node.phase = Phase::kGone;
+  node.message = recorded(leave(false)).message;
+  EXPECT_THAT(steps(leave(false)), ElementsAre("forget node gpu-1"));
+}
+
+TEST_F(LeavePlanTest, ANodeThatIsKeptIsOpenedAsAtTheGate) {
+  node.leaving = {};
+  node.phase = Phase::kConfirming;
+  EXPECT_THAT(steps(plan()), ElementsAre("record phase gpu-1: Enlisted", "open the gate of Slurm node gpu-1"));
+  node.report.check_passed = false;
+  EXPECT_THAT(steps(plan()), ElementsAre("record phase gpu-1: Enlisted"));
+}
+
+TEST_F(NodePlanTest, ADeadHostLeavesOnlyIfItIsToldTo) {
+  node.phase = Phase::kSilent;
+  node.confirmed = "i1";
+  record.state = {"DOWN", {"DRAIN", "NOT_RESPONDING"}};
+  record.reason = "slurm-enlist: silent";
+  const core::WallTime today{core::Duration{1'767'323'045'000}};
+  const auto silent = [&](std::optional<core::Duration> limit, core::Duration ago) {
+    node.silent_since = today - ago;
+    NodeObserved observed{.context = {}, .cluster = "c", .node = node, .slurm = slurm_now(true)};
+    observed.context.mono = now;
+    observed.context.now = today;
+    observed.heard_at = now - kSilentAfter;
+    observed.forget_dead_after = limit;
+    const plan::Plan made = plan_node(observed);
+    return !steps(made).empty() && recorded(made).leaving.wanted;
+  };
+  EXPECT_FALSE(silent({}, 1000h));
+  EXPECT_FALSE(silent(2h, 1h));
+  EXPECT_TRUE(silent(2h, 2h));
 }
 
 TEST_F(NodePlanTest, NothingIsDoneForARevokedNode) {

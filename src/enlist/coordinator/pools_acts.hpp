@@ -14,9 +14,10 @@ namespace enlist {
 
 /// The names of single values in the store (Contents::values). The rollout's state: see pools_plan.hpp. The problems: an object
 /// that maps the name of a pool to why slurmctld does not have the pool as it should be, in one line. There is no value without
-/// problems.
+/// problems. The numbers: an object that maps the name of a pool that was removed to the number of its next node.
 inline constexpr const char* kRolloutValue = "pool-file";
 inline constexpr const char* kProblemsValue = "pool-problems";
+inline constexpr const char* kNumbersValue = "removed-pools";
 
 /// Writes the state of the rollout, unless it is nullopt, and the problems to the store, in one transaction.
 struct RecordRollout final : plan::Act {
@@ -36,6 +37,22 @@ struct WritePoolFile final : plan::Act {
   explicit WritePoolFile(std::string content) : text(std::move(content)) {}
   [[nodiscard]] core::Json describe() const override { return {{"act", "enlist.WritePoolFile"}, {"hash", hash_of(text)}}; }
   std::string text;
+};
+
+/// Lets all nodes of a pool that is being removed leave.
+struct LeavePool final : plan::Act {
+  LeavePool(std::string name, core::WallTime when) : pool(std::move(name)), at(when) {}
+  [[nodiscard]] core::Json describe() const override { return {{"act", "enlist.LeavePool"}, {"pool", pool}}; }
+  std::string pool;
+  core::WallTime at;
+};
+
+/// Deletes the record of a pool that is being removed, and keeps the number of its next node. Fails with kConflict if the pool
+/// has nodes.
+struct ForgetPool final : plan::Act {
+  explicit ForgetPool(std::string name) : pool(std::move(name)) {}
+  [[nodiscard]] core::Json describe() const override { return {{"act", "enlist.ForgetPool"}, {"pool", pool}}; }
+  std::string pool;
 };
 
 }  // namespace enlist

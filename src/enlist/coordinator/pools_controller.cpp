@@ -1,5 +1,6 @@
 #include "enlist/coordinator/pools_controller.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace enlist {
@@ -33,6 +34,8 @@ void PoolsController::start() {
 }
 
 void PoolsController::changed(const Changes& changes) {
+  const auto removing = [](const auto& entry) { return entry.second.removing; };
+  if (std::ranges::any_of(store_.contents().pools, removing)) wake();
   if (changes.pools.empty()) return;
   // Most changes do not concern the file: each node that joins changes its pool's next number.
   std::string wanted = pool_file(store_.contents().pools);
@@ -56,6 +59,13 @@ std::shared_ptr<const PoolsObserved> PoolsController::observe_typed(const run::K
   const Contents& contents = store_.contents();
   auto out = std::make_shared<PoolsObserved>(PoolsObserved{.context = context, .cluster = cluster_});
   out->pools = contents.pools;
+  for (const auto& [name, node] : contents.nodes) {
+    const auto pool = contents.pools.find(node.pool);
+    if (pool == contents.pools.end() || !pool->second.removing) continue;
+    PoolsObserved::Left& left = out->left[node.pool];
+    ++left.nodes;
+    if (!node.leaving.wanted || node.leaving.dead) ++left.staying;
+  }
   out->state = value_of(contents, kRolloutValue);
   out->problems = value_of(contents, kProblemsValue);
   // What was offered has the changes until then. A later change waits anew.

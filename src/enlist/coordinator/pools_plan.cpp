@@ -25,6 +25,8 @@ constexpr core::Duration kLongestWait{30 * 60 * 1000};
 constexpr int kReconfiguresUntilTold = 2;
 /// The period of checks whether the jobs of a removed partition have ended.
 constexpr core::Duration kJobsPoll{5000};
+/// A problem names so many jobs at most.
+constexpr std::size_t kNamedJobs = 10;
 
 const std::string& text_of(const rollout::State& state) {
   static const std::string kNone;
@@ -113,16 +115,8 @@ std::string lost_with_jobs(const PoolsObserved& observed, const rollout::State& 
   lost.merge(partitions_of(former));
   for (const std::string_view name : partitions_of(wanted)) lost.erase(name);
   if (lost.empty()) return "";
-  for (const auto& [id, job] : observed.slurm->jobs) {
-    if (!job->in_queue()) continue;
-    std::string_view names = job->partition;
-    // A job that could not be read may use any partition.
-    if (names.empty()) return std::string(*lost.begin());
-    while (!names.empty()) {
-      const std::size_t end = std::min(names.find(','), names.size());
-      if (lost.contains(names.substr(0, end))) return std::string(names.substr(0, end));
-      names.remove_prefix(std::min(end + 1, names.size()));
-    }
+  for (const std::string_view name : lost) {
+    if (!jobs_in(*observed.slurm, name).empty()) return std::string(name);
   }
   return "";
 }
@@ -204,6 +198,37 @@ Decision decide(const PoolsObserved& observed, rollout::State now, const std::op
   return {std::move(next), std::move(problems)};
 }
 
+/// Adds the steps that remove pools, and says in `problems` what they wait for. `in_force`: slurmctld runs with the pool file
+/// of these pools.
+void remove_pools(const PoolsObserved& observed, bool in_force, Problems& problems, plan::Plan& plan) {
+  for (const auto& [name, pool] : observed.pools) {
+    if (!pool.removing) continue;
+    const auto told = [&, &pool_name = name](const std::string& what) {
+      problems.emplace(pool_name, "it is being removed: " + what);
+    };
+    const auto left = observed.left.find(name);
+    const std::vector<std::string> jobs = in_force ? jobs_in(*observed.slurm, name) : std::vector<std::string>();
+    plan.wake_after(kJobsPoll, "a pool is being removed");
+    if (!in_force) {
+      told("slurmctld is to take no new jobs for it");
+    } else if (!jobs.empty()) {
+      const bool many = jobs.size() > kNamedJobs;
+      std::string list;
+      for (std::size_t i = 0; i < std::min(jobs.size(), kNamedJobs); ++i) list += (i == 0 ? "" : ", ") + jobs[i];
+      told("jobs use its partition: " + list + (many ? " and others" : ""));
+    } else if (left != observed.left.end() && left->second.staying > 0) {
+      plan.lane("removal").add(
+          {{"leave", "pool", name}, "no job uses it", std::make_shared<LeavePool>(name, observed.context.now)});
+      told("its nodes leave");
+    } else if (left != observed.left.end() && left->second.nodes > 0) {
+      told(std::to_string(left->second.nodes) + " nodes leave");
+    } else {
+      plan.lane("removal").add({{"forget", "pool", name}, "it has no nodes and no jobs", std::make_shared<ForgetPool>(name)});
+      told("its partition is removed");
+    }
+  }
+}
+
 /// Adds the step that stores the state, unless it is nullopt, and the problems, if either has changed.
 void add_record(const PoolsObserved& observed, std::optional<core::Json> state, const Problems& problems, plan::Lane& lane) {
   const core::Json told = problems.empty() ? core::Json() : core::Json(problems);
@@ -253,6 +278,21 @@ plan::StepId reconfigure_id(const rollout::State& state) {
   return rollout::kReconfigure.of(state.offered_hash + "." + std::to_string(state.refusals));
 }
 
+std::vector<std::string> jobs_in(const slurm::Snapshot& slurm, std::string_view partition) {
+  std::vector<std::string> out;
+  for (const auto& [id, job] : slurm.jobs) {
+    if (!job->in_queue()) continue;
+    bool uses = job->partition.empty();  // A job that could not be read may use any partition.
+    for (std::string_view names = job->partition; !names.empty();) {
+      const std::size_t end = std::min(names.find(','), names.size());
+      uses = uses || names.substr(0, end) == partition;
+      names.remove_prefix(std::min(end + 1, names.size()));
+    }
+    if (uses) out.push_back(job->full_id() + " (" + job->state + ")");
+  }
+  return out;
+}
+
 plan::Plan plan_pools(const PoolsObserved& observed) {
   plan::Plan out;
   plan::Lane& lane = out.lane("pool file");
@@ -266,7 +306,8 @@ plan::Plan plan_pools(const PoolsObserved& observed) {
   if (!stored) return stop(stored.error());
 
   const std::optional<std::string> loaded = rollout::loaded(Owner::kEnlistment, observed.slurm);
-  const auto [next, problems] = decide(observed, *stored, loaded, out);
+  auto [next, problems] = decide(observed, *stored, loaded, out);
+  remove_pools(observed, loaded && *loaded == hash_of(pool_file(observed.pools)), problems, out);
   // A refusal counts until it is stored.
   out.remember(reconfigure_id(*stored));
   add_record(observed, !observed.state || next != *stored ? std::optional(to_json(next)) : std::nullopt, problems, lane);

@@ -12,6 +12,9 @@
 // - A reconfigure waits while jobs are starting, at most slurm::rollout::kPrologLimit.
 // - A partition in which Slurm has jobs is not removed, because slurmctld would end the jobs. All changes wait until these
 //   jobs have ended.
+// - A pool that is being removed first takes no new jobs. When slurmctld has loaded that and no job runs or waits in the
+//   partition, its nodes leave. When the last one is forgotten, so is the pool, and its lines go with the next change of the
+//   file.
 // - The file of somebody else is not replaced. If the store knows nothing of a pool file of ours, the store was lost: the
 //   file on the disk is taken for the accepted content.
 #pragma once
@@ -19,6 +22,8 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "core/json.hpp"
 #include "core/result.hpp"
@@ -48,9 +53,17 @@ struct PoolsObserved {
   /// The pool file as it was last read. nullopt: there is none. An error means that nothing is known.
   core::Result<std::optional<std::string>> file = std::optional<std::string>();
   slurm::SnapshotPtr slurm{};
+  /// The numbers of nodes of a pool that is being removed: all, and those that do not leave yet.
+  struct Left {
+    int nodes = 0, staying = 0;
+  };
+  std::map<std::string, Left> left{};
 };
 
 [[nodiscard]] plan::Plan plan_pools(const PoolsObserved& observed);
+
+/// Returns the jobs that run or wait in a partition, as "12 (RUNNING)". A job whose partition cannot be read is among them.
+[[nodiscard]] std::vector<std::string> jobs_in(const slurm::Snapshot& slurm, std::string_view partition);
 
 /// Return the state of the rollout as it is stored, and read it. Error: kInvalid with the member's name.
 [[nodiscard]] core::Json to_json(const slurm::rollout::State& state);

@@ -362,6 +362,33 @@ TEST_F(PoolsPlan, ALostStoreEndsNoJobs) {
   EXPECT_THAT(steps(), ElementsAre("record")) << "a job that could not be read may use any partition";
 }
 
+TEST_F(PoolsPlan, RemovesAPoolAfterItsJobsAndItsNodes) {
+  Pools pools = of({pool("cpu"), pool("gpu", "State=UP MaxTime=60")});
+  pools["gpu"].removing = true;
+  observed.pools = pools;
+  EXPECT_THAT(text(pools), HasSubstr("PartitionName=gpu Nodes=gpu MaxTime=60 State=DRAIN\n"));
+  EXPECT_THAT(steps(), testing::Contains("write")) << "it takes no new jobs";
+  observed.left["gpu"] = {.nodes = 2, .staying = 2};
+  EXPECT_THAT(steps(), testing::Not(testing::Contains("leave"))) << "slurmctld may still take jobs";
+
+  store(state_of(pools));
+  observed.file = text(pools);
+  load(pools);
+  add_job("cpu,gpu");
+  EXPECT_THAT(steps(), ElementsAre("record"));
+  EXPECT_EQ(act<RecordRollout>()->problems.at("gpu"), "it is being removed: jobs use its partition: 7 (PENDING)");
+  snapshot->jobs.erase(7);
+  EXPECT_THAT(steps(), testing::Contains("leave"));
+  observed.left["gpu"].staying = 0;
+  EXPECT_THAT(steps(), ElementsAre("record"));
+  observed.left.clear();
+  EXPECT_THAT(steps(), testing::Contains("forget"));
+  // Its lines go in one more change.
+  observed.pools.erase("gpu");
+  EXPECT_THAT(steps(), testing::Contains("write"));
+  EXPECT_THAT(act<WritePoolFile>()->text, testing::Not(HasSubstr("gpu")));
+}
+
 TEST_F(PoolsPlan, WaitsForJobsThatStart) {
   observed.pools = both;
   const core::Error busy{core::ErrorCode::kBusy, "job 7 is starting", 0, {}, {}};

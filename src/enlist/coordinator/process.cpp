@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "enlist/coordinator/coordinator.hpp"
+#include "enlist/rules/text.hpp"
 #include "enlist/wire/identity.hpp"
 #include "net/beast_transport.hpp"
 #include "net/http_server.hpp"
@@ -58,6 +59,8 @@ class Process final : public run::Shell {
     flag("--agent-addr", agent_address_, "Where agents and administrators are answered");
     flag("--slurmrestd", slurmrestd_, "The program slurmrestd");
     flag("--slurmrestd-addr", slurmrestd_address_, "Where slurmrestd listens: an address of this host");
+    flag("--forget-dead-after", forget_dead_after_,
+         "How long a host may be silent before its node is removed: 12h, 7d (default: for ever)");
     flag("--slurmrestd-user", slurmrestd_user_, "The user as whom slurmrestd runs: not root, and not SlurmUser");
   }
 
@@ -97,6 +100,11 @@ class Process final : public run::Shell {
     if (auto bound = join_->start(); !bound) return fail("--join-addr", bound.error());
     if (auto bound = agents_->start(); !bound) return fail("--agent-addr", bound.error());
     options.slurm_conf = slurm_conf_;
+    if (!forget_dead_after_.empty()) {
+      const auto time = parse_time(forget_dead_after_);
+      if (!time) return fail("--forget-dead-after", time.error());
+      options.forget_dead_after = *time;
+    }
     options.server = {.admin = admin->fingerprint,
                       .own = own->fingerprint,
                       .host = address_,
@@ -154,6 +162,7 @@ class Process final : public run::Shell {
 
   std::string state_ = "/var/lib/slurm-enlist", slurm_conf_ = "/etc/slurm/slurm.conf", address_;
   std::string join_address_ = ":6831", agent_address_ = ":6830";
+  std::string forget_dead_after_;
   std::string slurmrestd_ = "slurmrestd", slurmrestd_address_ = "127.0.0.1:6832", slurmrestd_user_ = "slurm-enlist";
   std::unique_ptr<Store> store_;
   Host& host_;

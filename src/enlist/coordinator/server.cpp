@@ -5,8 +5,10 @@
 
 #include "core/base64.hpp"
 #include "core/hash.hpp"
+#include "enlist/coordinator/leaving.hpp"
 #include "enlist/coordinator/pools_acts.hpp"
 #include "enlist/wire/token.hpp"
+#include "slurm/holds.hpp"
 
 namespace enlist {
 namespace {
@@ -19,6 +21,8 @@ constexpr core::Duration kWrongTokenAfter = 300ms;
 constexpr int kWrongTokensASecond = 10;
 constexpr int kLongestWait = 30000;
 constexpr std::size_t kLongestLine = 1000;
+/// So many steps of a report are kept: it matters only whether there are any.
+constexpr std::size_t kMostSteps = 100;
 constexpr std::int64_t kLongestToken = 30LL * 24 * 3600, kMostUses = 10000;
 
 net::HttpResponse answer(int status, const core::Json& body) {
@@ -79,6 +83,8 @@ Report cleaned(Report report) {
   for (std::string* text :
        {&report.hostname, &report.boot_id, &report.slurm_version, &report.instance_id, &report.key_revision, &report.error})
     *text = one_line(std::move(*text));
+  if (report.steps.size() > kMostSteps) report.steps.resize(kMostSteps);
+  for (std::string& step : report.steps) step = one_line(std::move(step));
   return report;
 }
 
@@ -93,6 +99,7 @@ Server::Server(core::Loop& loop, core::Random& random, core::Logger& log, Store&
       clusters_(clusters),
       files_(files),
       options_(std::move(options)),
+      slurm_requests_(clusters, options_.cluster),
       heard_(std::move(heard)) {}
 Server::~Server() = default;
 
@@ -160,7 +167,10 @@ void Server::refuse_token(const Reply& reply, const core::Error& error) {
 void Server::serve(const net::HttpRequest& request, Reply reply) {
   if (!options_.admin.empty() && request.peer_key == options_.admin) return serve_admin(request, std::move(reply));
   const Node* node = node_of(request.peer_key);
-  if (node == nullptr) return reply(refusal(403, "this key is not known here; join with slurm-enlist join"));
+  if (node == nullptr)
+    return reply(refusal(403,
+                         "this host is not known here, and may have been removed; it must join again, with a new token: "
+                         "slurm-enlist join --again"));
   if (node->revoked)
     return reply(refusal(403, "node " + node->name + " is revoked; join again with a new token of pool " + node->pool));
   serve_node(request, *node, std::move(reply));
@@ -170,6 +180,12 @@ void Server::serve_node(const net::HttpRequest& request, const Node& node, Reply
   const std::string path = path_of(request);
   if (path == "/v1/sync" && request.method == "POST") return sync(request, node, std::move(reply));
   if (path == "/v1/key" && request.method == "GET") return give_key(node.name, std::move(reply));
+  if (path == "/v1/leave" && request.method == "POST") {
+    const auto leave = [this, name = node.name](const Contents& now) {
+      return enlist::leave(now, {name}, false, loop_.clock().wall());
+    };
+    return change_nodes({node.name}, "a host wishes to leave", leave, std::move(reply));
+  }
   reply(refusal(403, "node " + node.name + " may not do this: " + request.method + " " + one_line(path)));
 }
 
@@ -278,6 +294,11 @@ void Server::serve_admin(const net::HttpRequest& request, Reply reply) {
   if (path == "/v1/nodes" && request.method == "GET") return reply(answer(200, {{"nodes", list(store_.contents().nodes)}}));
   if (path == "/v1/pools" && request.method == "POST") return make_pool(request, std::move(reply));
   if (path == "/v1/tokens" && request.method == "POST") return make_token(request, std::move(reply));
+  if (path == "/v1/pools/remove" && request.method == "POST") return remove_pool(request, std::move(reply));
+  if (path == "/v1/jobs/end" && request.method == "POST") return end_jobs(request, std::move(reply));
+  constexpr std::string_view kNodes = "/v1/nodes/";
+  if (path.starts_with(kNodes) && request.method == "POST")
+    return serve_nodes(path.substr(kNodes.size()), request, std::move(reply));
   const bool known = path == "/v1/pools" || path == "/v1/nodes" || path == "/v1/tokens";
   reply(refusal(known ? 405 : 404, "there is no " + one_line(request.method + " " + path)));
 }
@@ -313,6 +334,108 @@ void Server::make_token(const net::HttpRequest& request, Reply reply) {
         log_.info("a token is made",
                   {{"pool", token.pool}, {"uses", token.uses_left}, {"expires", core::format_rfc3339(token.expires)}});
         reply(answer(200, told));
+      });
+}
+
+void Server::change_nodes(std::vector<std::string> nodes, const std::string& what, Store::Change change, Reply reply) {
+  store_.commit(std::move(change), [this, alive = std::weak_ptr(alive_), nodes = std::move(nodes), what,
+                                    reply = std::move(reply)](const core::Result<void>& result) {
+    if (alive.expired()) return;
+    if (!result) return reply(refusal(result.error()));
+    core::Json out = core::Json::array();
+    for (const std::string& name : nodes) {
+      log_.info(what, {{"node", name}});
+      if (const auto node = store_.contents().nodes.find(name); node != store_.contents().nodes.end())
+        out.push_back(to_json(node->second));
+    }
+    reply(answer(200, {{"nodes", std::move(out)}}));
+  });
+}
+
+void Server::serve_nodes(const std::string& verb, const net::HttpRequest& request, Reply reply) {
+  const core::Result<core::Json> body = core::parse_json(request.body);
+  const core::Json* list = body ? core::find(*body, {"nodes"}) : nullptr;
+  if (list == nullptr || !list->is_array()) return reply(refusal(422, "the body has no list of nodes"));
+  std::vector<std::string> nodes;
+  for (const core::Json& name : *list) nodes.push_back(name.is_string() ? name.get<std::string>() : "");
+  if (verb == "leave") {
+    const auto change = [this, nodes, force = core::get_bool(*body, {"force"})](const Contents& now) {
+      return enlist::leave(now, nodes, force, loop_.clock().wall());
+    };
+    return change_nodes(nodes, "an administrator lets a node leave", change, std::move(reply));
+  }
+  if (verb == "keep") {
+    return change_nodes(
+        nodes, "an administrator keeps a node", [nodes](const Contents& now) { return enlist::keep(now, nodes); },
+        std::move(reply));
+  }
+  if (verb == "revoke") {
+    return change_nodes(
+        nodes, "the key of a node is revoked", [nodes](const Contents& now) { return enlist::revoke(now, nodes); },
+        std::move(reply));
+  }
+  if (verb != "drain" && verb != "resume") return reply(refusal(404, "there is no " + one_line(request.target)));
+  const std::string reason = core::get_string(*body, {"reason"});
+  if (nodes.size() != 1 || !store_.contents().nodes.contains(nodes.front()))
+    return reply(refusal(404, "there is no node " + one_line(nodes.empty() ? "" : nodes.front())));
+  if (verb == "drain" && (reason.empty() || one_line(reason) != reason || slurm::held_by(reason, slurm::Owner::kEnlistment)))
+    return reply(refusal(422, "the reason must be one line, and not one of slurm-enlist's own"));
+  if (verb == "drain") return set_state(verb, nodes.front(), reason, std::move(reply));
+  // A node that leaves would be drained again.
+  store_.commit(
+      [nodes](const Contents& now) { return enlist::keep(now, nodes); },
+      [this, alive = std::weak_ptr(alive_), node = nodes.front(), reply = std::move(reply)](const core::Result<void>& result) {
+        if (alive.expired()) return;
+        if (!result) return reply(refusal(result.error()));
+        set_state("resume", node, "", reply);
+      });
+}
+
+void Server::set_state(const std::string& verb, const std::string& node, const std::string& reason, Reply reply) {
+  auto done = [this, alive = std::weak_ptr(alive_), verb, node, reply = std::move(reply)](const core::Result<void>& result) {
+    if (alive.expired()) return;
+    if (!result) return reply(refusal(status_of(result.error().code), "Slurm: " + result.error().message));
+    log_.info("an administrator changes a node", {{"node", node}, {"to", verb}});
+    reply(answer(200, core::Json::object()));
+  };
+  if (verb == "drain") return slurm_requests_.drain(node, reason, std::move(done));
+  slurm_requests_.resume(node, std::move(done));
+}
+
+void Server::remove_pool(const net::HttpRequest& request, Reply reply) {
+  const core::Result<core::Json> body = core::parse_json(request.body);
+  if (!body || !body->is_object()) return reply(refusal(422, "the body is not a JSON object"));
+  const std::string name = core::get_string(*body, {"name"});
+  store_.commit([this, name, force = core::get_bool(*body, {"force"})](
+                    const Contents& now) { return enlist::remove_pool(now, slurm_now(), name, force); },
+                [this, alive = std::weak_ptr(alive_), name, reply = std::move(reply)](const core::Result<void>& result) {
+                  if (alive.expired()) return;
+                  if (!result) return reply(refusal(result.error()));
+                  log_.info("a pool is being removed", {{"pool", name}});
+                  reply(answer(200, core::Json::object()));
+                });
+}
+
+void Server::end_jobs(const net::HttpRequest& request, Reply reply) {
+  const core::Result<core::Json> body = core::parse_json(request.body);
+  if (!body || !body->is_object()) return reply(refusal(422, "the body is not a JSON object"));
+  const std::string node = core::get_string(*body, {"node"}), pool = core::get_string(*body, {"pool"});
+  std::set<std::string> nodes;
+  for (const auto& [name, record] : store_.contents().nodes) {
+    if (name == node || (node.empty() && record.pool == pool)) nodes.insert(name);
+  }
+  const bool known = node.empty() ? store_.contents().pools.contains(pool) : !nodes.empty();
+  if (!known)
+    return reply(refusal(404, node.empty() ? "there is no pool " + one_line(pool) : "there is no node " + one_line(node)));
+  slurm_requests_.end_jobs(
+      std::move(nodes), [this, alive = std::weak_ptr(alive_), reply = std::move(reply)](const core::Result<core::Json>& jobs) {
+        if (alive.expired()) return;
+        if (!jobs) return reply(refusal(jobs.error()));
+        for (const core::Json& job : *jobs) {
+          log_.info("an administrator ends a job",
+                    {{"job", core::get_string(job, {"job"})}, {"user", core::get_string(job, {"user"})}});
+        }
+        reply(answer(200, {{"jobs", *jobs}}));
       });
 }
 

@@ -16,6 +16,7 @@
 #include "core/random.hpp"
 #include "enlist/coordinator/joining.hpp"
 #include "enlist/coordinator/slurm_files.hpp"
+#include "enlist/coordinator/slurm_requests.hpp"
 #include "enlist/store/store.hpp"
 #include "enlist/wire/messages.hpp"
 #include "net/http.hpp"
@@ -71,6 +72,13 @@ class Server {
   void give_key(const std::string& node, Reply reply);
   void make_pool(const net::HttpRequest& request, Reply reply);
   void make_token(const net::HttpRequest& request, Reply reply);
+  void remove_pool(const net::HttpRequest& request, Reply reply);
+  /// Changes nodes by one of the decisions of leaving.hpp, and answers with their records.
+  void change_nodes(std::vector<std::string> nodes, const std::string& what, Store::Change change, Reply reply);
+  /// Handles requests about nodes: /v1/nodes/VERB.
+  void serve_nodes(const std::string& verb, const net::HttpRequest& request, Reply reply);
+  void set_state(const std::string& verb, const std::string& node, const std::string& reason, Reply reply);
+  void end_jobs(const net::HttpRequest& request, Reply reply);
 
   core::Loop& loop_;
   core::Random& random_;
@@ -79,6 +87,7 @@ class Server {
   slurm::Clusters& clusters_;
   SlurmFiles& files_;
   ServerOptions options_;
+  SlurmRequests slurm_requests_;
   std::function<void(const std::string&)> heard_;
   std::map<std::string, Waiter> waiters_;  ///< By node.
   core::MonoTime second_began_;            ///< The second in which failures_ were counted.

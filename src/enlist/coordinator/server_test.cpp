@@ -6,6 +6,7 @@
 #include "core/base64.hpp"
 #include "core/hash.hpp"
 #include "core/testing/manual_loop.hpp"
+#include "enlist/coordinator/pools_acts.hpp"
 #include "enlist/coordinator/testing/fakes.hpp"
 #include "enlist/wire/token.hpp"
 #include "slurm/testing/fake_transport.hpp"
@@ -345,7 +346,9 @@ TEST_F(ServerTest, TheAuthKeyIsReadLive) {
 }
 
 TEST_F(ServerTest, KeysThatAreNotKnownGetNothing) {
-  EXPECT_EQ(told(sync(kReport)), "403 this key is not known here; join with slurm-enlist join");
+  EXPECT_EQ(told(sync(kReport)),
+            "403 this host is not known here, and may have been removed; it must join again, with a new token: slurm-enlist "
+            "join --again");
   EXPECT_THAT(told(sync(kReport, "", 0, "")), HasSubstr("403"));
   joined().revoked = true;
   for (const Answer& answer : {sync(kReport), ask("GET", "/v1/key", nullptr, kHost)})
@@ -446,6 +449,128 @@ TEST_F(ServerTest, NodesAreListed) {
   EXPECT_EQ(core::get_string(nodes.at("nodes").at(0), {"name"}), "gpu-1");
   EXPECT_THAT(told(ask("GET", "/v1/other")), HasSubstr("404"));
   EXPECT_THAT(told(ask("DELETE", "/v1/nodes")), HasSubstr("405"));
+}
+
+// --- Leaving ------------------------------------------------------------------------------------------------------
+
+core::Json of_nodes(const std::vector<std::string>& names) {
+  return {{"nodes", names}};
+}
+
+TEST_F(ServerTest, NodesLeaveAllOrNone) {
+  joined();
+  joined("gpu-3", kOtherHost);
+  EXPECT_EQ(told(ask("POST", "/v1/nodes/leave", of_nodes({"gpu-1", "x"}))).substr(0, 23), "404 there is no node x;");
+  EXPECT_FALSE(store.contents().nodes.at("gpu-1").leaving.wanted);
+  EXPECT_EQ(told(ask("POST", "/v1/nodes/leave", of_nodes({}))), "422 name at least one node");
+  EXPECT_EQ((*ask("POST", "/v1/nodes/leave", of_nodes({"gpu-1"})) ? 0 : 1), 1) << "the answer comes when it is stored";
+  loop.advance(1s);
+  const Node& node = store.contents().nodes.at("gpu-1");
+  EXPECT_TRUE(node.leaving.wanted);
+  EXPECT_EQ(node.phase, Phase::kDraining);
+  const int commits = store.commits;
+  told(ask("POST", "/v1/nodes/leave", of_nodes({"gpu-1"})));
+  EXPECT_EQ(store.commits, commits) << "a second time is the same";
+  told(ask("POST", "/v1/nodes/keep", of_nodes({"gpu-1", "gpu-3"})));
+  EXPECT_FALSE(node.leaving.wanted);
+  EXPECT_EQ(body(sync({}))["desired"]["leave"], "");
+}
+
+TEST_F(ServerTest, ANodeThatMayHaveStoppedCannotBeKept) {
+  joined().leaving = {.wanted = true, .stop = true};
+  EXPECT_THAT(told(ask("POST", "/v1/nodes/keep", of_nodes({"gpu-1"}))), HasSubstr("409 node gpu-1 has left too far"));
+  EXPECT_THAT(told(ask("POST", "/v1/nodes/resume", of_nodes({"gpu-1"}))), HasSubstr("409 "));
+  EXPECT_TRUE(store.contents().nodes.at("gpu-1").leaving.wanted);
+  EXPECT_EQ(told(join(join_body())).substr(0, 3), "409") << "it must have left first";
+}
+
+TEST_F(ServerTest, AHostSpeaksForItself) {
+  joined();
+  joined("gpu-3", kOtherHost);
+  EXPECT_EQ(told(ask("POST", "/v1/leave", core::Json::object(), kHost)).substr(0, 3), "200");
+  EXPECT_TRUE(store.contents().nodes.at("gpu-1").leaving.wanted);
+  EXPECT_FALSE(store.contents().nodes.at("gpu-3").leaving.wanted);
+  for (const char* path :
+       {"/v1/nodes/leave", "/v1/nodes/keep", "/v1/nodes/revoke", "/v1/nodes/drain", "/v1/pools/remove", "/v1/jobs/end"})
+    EXPECT_EQ(told(ask("POST", path, of_nodes({"gpu-3"}), kHost)).substr(0, 3), "403") << path;
+}
+
+TEST_F(ServerTest, ARevokedHostIsNotAnswered) {
+  joined();
+  EXPECT_EQ(told(ask("POST", "/v1/nodes/revoke", of_nodes({"gpu-1"}))).substr(0, 3), "200");
+  EXPECT_EQ(told(sync({})), "403 node gpu-1 is revoked; join again with a new token of pool gpu");
+  EXPECT_EQ(told(ask("GET", "/v1/key", nullptr, kHost)).substr(0, 3), "403");
+}
+
+TEST_F(ServerTest, PeopleDrainAndResumeAsWithScontrol) {
+  joined();
+  std::vector<core::Json> posted;
+  http.on("POST", kBase + "/node/gpu-1", [&](const net::HttpRequest& request) -> slurm::FakeTransport::Answer {
+    posted.push_back(*core::parse_json(request.body));
+    return slurm::testing::done();
+  });
+  core::Json wish = of_nodes({"gpu-1"});
+  EXPECT_EQ(told(ask("POST", "/v1/nodes/drain", wish)).substr(0, 3), "422") << "people say why";
+  wish["reason"] = "slurm-enlist: joining";
+  EXPECT_EQ(told(ask("POST", "/v1/nodes/drain", wish)).substr(0, 3), "422") << "our own reasons mean something else";
+  wish["reason"] = "bad fan";
+  EXPECT_EQ(told(ask("POST", "/v1/nodes/drain", wish)), "200 {}");
+  EXPECT_EQ(told(ask("POST", "/v1/nodes/resume", of_nodes({"gpu-1"}))), "200 {}");
+  ASSERT_EQ(posted.size(), 2U);
+  EXPECT_EQ(posted[0]["state"], core::Json::array({"DRAIN"}));
+  EXPECT_EQ(posted[0]["reason"], "bad fan");
+  EXPECT_EQ(posted[1]["state"], core::Json::array({"RESUME"}));
+  EXPECT_EQ(told(ask("POST", "/v1/nodes/resume", of_nodes({"other"}))).substr(0, 3), "404") << "it is no node of ours";
+}
+
+TEST_F(ServerTest, OnlyTheJobsOnTheNodeAreEnded) {
+  joined();
+  const auto row = [](int id, const std::string& state, const std::string& nodes) {
+    return R"({"job_id":)" + std::to_string(id) + R"(,"job_state":[")" + state +
+           R"("],"user_name":"ann","partition":"gpu","nodes":")" + nodes + R"("})";
+  };
+  const auto rows = row(1, "RUNNING", "gpu-1") + "," + row(2, "RUNNING", "gpu-2") + "," + row(3, "PENDING", "") + "," +
+                    row(4, "SUSPENDED", "gpu-[1-2]");
+  http.on("GET", kBase + "/jobs/", slurm::testing::jobs(rows));
+  std::vector<std::string> ended;
+  for (int id = 1; id <= 4; ++id) {
+    http.on("DELETE", kBase + "/job/" + std::to_string(id), [&, id](const net::HttpRequest&) -> slurm::FakeTransport::Answer {
+      ended.push_back(std::to_string(id));
+      if (id == 4) return slurm::testing::error(500, 2002, "Access denied");
+      return slurm::testing::done();
+    });
+  }
+  const core::Json reply = body(ask("POST", "/v1/jobs/end", {{"node", "gpu-1"}}));
+  EXPECT_THAT(ended, ElementsAre("1", "4"));
+  ASSERT_EQ(reply["jobs"].size(), 2U);
+  EXPECT_EQ(reply["jobs"][0]["user"], "ann");
+  EXPECT_FALSE(reply["jobs"][0].contains("error"));
+  EXPECT_TRUE(reply["jobs"][1].contains("error"));
+  EXPECT_EQ(told(ask("POST", "/v1/jobs/end", {{"node", "x"}})), "404 there is no node x");
+  EXPECT_EQ(told(ask("POST", "/v1/jobs/end", core::Json::object())).substr(0, 3), "404") << "nobody means all nodes";
+}
+
+TEST_F(ServerTest, APoolWithJobsIsNotRemovedByMistake) {
+  const std::string job = R"({"job_id":7,"job_state":["RUNNING"],"partition":"gpu","nodes":"gpu-1"})";
+  http.on("GET", kBase + "/jobs/", slurm::testing::jobs(job, 200));
+  http.on("GET", kBase + "/jobs/?update_time=", slurm::testing::jobs(job, 200));
+  loop.advance(10s);
+  EXPECT_THAT(told(ask("POST", "/v1/pools/remove", {{"name", "gpu"}})),
+              HasSubstr("409 jobs use the partition gpu: 7 (RUNNING)"));
+  EXPECT_EQ(told(ask("POST", "/v1/pools/remove", {{"name", "x"}})).substr(0, 3), "404");
+  EXPECT_FALSE(store.contents().pools.at("gpu").removing);
+  EXPECT_EQ(told(ask("POST", "/v1/pools/remove", {{"name", "gpu"}, {"force", true}})), "200 {}");
+  EXPECT_TRUE(store.contents().pools.at("gpu").removing);
+  EXPECT_TRUE(store.contents().tokens.empty());
+  EXPECT_EQ(told(ask("POST", "/v1/tokens", {{"pool", "gpu"}})), "409 pool gpu is being removed");
+  EXPECT_EQ(told(ask("POST", "/v1/pools", {{"name", "gpu"}})).substr(0, 3), "409");
+}
+
+TEST_F(ServerTest, ANumberIsNotUsedAgainByAnotherPoolOfTheName) {
+  store.set().pools.clear();
+  store.set().values[kNumbersValue] = {{"gpu", 7}};
+  told(ask("POST", "/v1/pools", {{"name", "gpu"}, {"next_number", 1}}));
+  EXPECT_EQ(store.contents().pools.at("gpu").next_number, 7);
 }
 
 }  // namespace

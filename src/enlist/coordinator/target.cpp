@@ -1,34 +1,81 @@
 #include "enlist/coordinator/target.hpp"
 
+#include <algorithm>
 #include <utility>
 
+#include "enlist/coordinator/leaving.hpp"
 #include "enlist/coordinator/plan.hpp"
+#include "enlist/coordinator/pools_acts.hpp"
 
 namespace enlist {
 namespace {
 
 core::Result<Changes> record(const Contents& now, const RecordPhase& act) {
   const auto found = now.nodes.find(act.node);
-  if (found == now.nodes.end() || found->second.key != act.key || found->second.report.instance_id != act.instance_id)
+  if (found == now.nodes.end() || found->second.key != act.key || found->second.report.instance_id != act.instance_id ||
+      found->second.leaving != act.seen_leaving)
     return core::fail(core::ErrorCode::kConflict, "node " + act.node + " has changed since");
   Node node = found->second;
   node.phase = act.phase;
   node.message = act.message;
   node.registrations = act.registrations;
   node.confirmed = act.confirmed;
+  node.leaving = act.leaving;
+  node.marks = act.marks;
+  node.silent_since = act.silent_since;
   node.gate_boot = act.gate_boot;
   return Changes{.nodes = {{act.node, std::move(node)}}};
+}
+
+core::Result<Changes> forget(const Contents& now, const ForgetNode& act) {
+  const auto found = now.nodes.find(act.seen.name);
+  if (found == now.nodes.end()) return Changes{};
+  if (found->second != act.seen) return core::fail(core::ErrorCode::kConflict, "node " + act.seen.name + " has changed since");
+  return Changes{.nodes = {{act.seen.name, std::nullopt}}};
+}
+
+core::Result<Changes> leave_pool(const Contents& now, const LeavePool& act) {
+  const auto pool = now.pools.find(act.pool);
+  if (pool == now.pools.end() || !pool->second.removing)
+    return core::fail(core::ErrorCode::kConflict, "pool " + act.pool + " is not being removed any more");
+  std::vector<std::string> nodes;
+  for (const auto& [name, node] : now.nodes) {
+    if (node.pool == act.pool) nodes.push_back(name);
+  }
+  if (nodes.empty()) return Changes{};
+  return leave(now, nodes, false, act.at);
+}
+
+core::Result<Changes> forget_pool(const Contents& now, const ForgetPool& act) {
+  const auto pool = now.pools.find(act.pool);
+  if (pool == now.pools.end()) return Changes{};
+  const bool has_nodes = std::ranges::any_of(now.nodes, [&](const auto& entry) { return entry.second.pool == act.pool; });
+  if (!pool->second.removing || has_nodes)
+    return core::fail(core::ErrorCode::kConflict, "pool " + act.pool + " has changed since");
+  core::Json numbers = core::Json::object();
+  if (const auto found = now.values.find(kNumbersValue); found != now.values.end()) numbers = found->second;
+  numbers[act.pool] = pool->second.next_number;
+  return Changes{.pools = {{act.pool, std::nullopt}}, .values = {{kNumbersValue, std::move(numbers)}}};
 }
 
 }  // namespace
 
 StoreTarget::StoreTarget(Store& store) : store_(store) {
-  carries_out<RecordPhase>([this](const auto& act, const Done& done) {
-    store_.commit([act](const Contents& now) { return record(now, *act); },
-                  [done](core::Result<void> result) {
-                    if (result) return done({core::Json::object(), {}});
-                    done({std::unexpected(result.error()), {}});
-                  });
+  const auto commit = [this](Store::Change change, const Done& done) {
+    store_.commit(std::move(change), [done](core::Result<void> result) {
+      if (result) return done({core::Json::object(), {}});
+      done({std::unexpected(result.error()), {}});
+    });
+  };
+  carries_out<RecordPhase>(
+      [commit](const auto& act, const Done& done) { commit([act](const Contents& now) { return record(now, *act); }, done); });
+  carries_out<ForgetNode>(
+      [commit](const auto& act, const Done& done) { commit([act](const Contents& now) { return forget(now, *act); }, done); });
+  carries_out<LeavePool>([commit](const auto& act, const Done& done) {
+    commit([act](const Contents& now) { return leave_pool(now, *act); }, done);
+  });
+  carries_out<ForgetPool>([commit](const auto& act, const Done& done) {
+    commit([act](const Contents& now) { return forget_pool(now, *act); }, done);
   });
 }
 

@@ -61,6 +61,10 @@ class Service {
   virtual core::Result<void> start(const std::vector<std::string>& arguments) = 0;
   virtual core::Result<void> reload() = 0;  ///< SIGHUP: slurmd registers again.
   virtual core::Result<void> stop() = 0;    ///< Also keeps it from being started at the next boot.
+  /// Removes the files that start() wrote, and restores those of somebody else that were there before. Requires stop().
+  virtual core::Result<void> uninstall() = 0;
+  /// Returns the steps of jobs whose slurmstepd runs on this host, as "12.batch"; "?" for one that does not tell.
+  virtual core::Result<std::vector<std::string>> steps() = 0;
 };
 
 struct SystemdPaths {

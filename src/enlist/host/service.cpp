@@ -41,6 +41,33 @@ core::Result<Words> arguments_of_process(Host& host, long pid) {
   return out;
 }
 
+/// Returns the step of a process; "": it is no slurmstepd of a step. slurmstepd calls itself "slurmstepd: [12.batch]". One
+/// without a step, "slurmstepd infinity", keeps the cgroup of all steps.
+std::string step_of(Host& host, const std::string& pid) {
+  const auto name = host.read("/proc/" + pid + "/comm");
+  if (!name || !name->starts_with("slurmstepd")) return {};
+  auto line = host.read("/proc/" + pid + "/cmdline");
+  // A zombie has no command line any more, and runs nothing.
+  if (!line || line->empty()) return {};
+  std::ranges::replace(*line, '\0', ' ');
+  if (line->find(" infinity") != std::string::npos) return {};
+  const std::size_t begin = line->find('['), end = line->find(']');
+  return begin < end && end != std::string::npos ? line->substr(begin + 1, end - begin - 1) : "?";
+}
+
+core::Result<Words> steps_on(Host& host) {
+  std::error_code error;
+  Words out;
+  for (fs::directory_iterator at("/proc", error), end; !error && at != end; at.increment(error)) {
+    const std::string pid = at->path().filename();
+    if (pid.find_first_not_of("0123456789") != std::string::npos) continue;
+    if (std::string step = step_of(host, pid); !step.empty()) out.push_back(std::move(step));
+  }
+  if (error) return core::fail(ErrorCode::kUnavailable, "/proc: " + error.message());
+  std::ranges::sort(out);
+  return out;
+}
+
 // --- systemd ---
 
 class SystemdService final : public Service {
@@ -99,6 +126,13 @@ class SystemdService final : public Service {
   }
   core::Result<void> reload() override { return done(systemctl({"reload", "--no-block", paths_.service}, 30s)); }
   core::Result<void> stop() override { return done(systemctl({"disable", "--now", paths_.service}, 120s)); }
+  core::Result<void> uninstall() override {
+    for (const fs::path& file : {paths_.unit, paths_.defaults}) {
+      if (auto restored = restore(file); !restored) return restored;
+    }
+    return done(systemctl({"daemon-reload"}, 60s));
+  }
+  core::Result<Words> steps() override { return steps_on(host_); }
 
  private:
   static core::Result<void> done(core::Result<std::string> result) {
@@ -129,9 +163,21 @@ class SystemdService final : public Service {
     if (before && *before == text) return {};
     if (!before && before.error().code != ErrorCode::kNotFound) return std::unexpected(before.error());
     if (before && !before->starts_with(kFileMark)) {
-      if (auto kept = host_.write(file.string() + ".before-slurm-enlist", *before, 0644); !kept) return kept;
+      if (auto kept = host_.write(before_of(file), *before, 0644); !kept) return kept;
     }
     return host_.write(file, text, 0644);
+  }
+  static fs::path before_of(const fs::path& file) { return file.string() + ".before-slurm-enlist"; }
+  /// Undoes replace(). A file that somebody has written since stays.
+  core::Result<void> restore(const fs::path& file) {
+    const auto now = host_.read(file);
+    if (!now && now.error().code != ErrorCode::kNotFound) return std::unexpected(now.error());
+    if (now && !now->starts_with(kFileMark)) return {};
+    const auto before = host_.read(before_of(file));
+    if (!before && before.error().code != ErrorCode::kNotFound) return std::unexpected(before.error());
+    if (!before) return host_.remove(file);
+    if (auto written = host_.write(file, *before, 0644); !written) return written;
+    return host_.remove(before_of(file));
   }
   /// Returns the civil time of a time of CLOCK_MONOTONIC in microseconds. The same time gives the same answer, though clocks
   /// are adjusted.
@@ -271,6 +317,8 @@ class ChildService final : public Service {
     if (auto stopped = end(); !stopped) return stopped;
     return host_.remove(state_);
   }
+  core::Result<void> uninstall() override { return host_.remove(state_); }
+  core::Result<Words> steps() override { return steps_on(host_); }
 
  private:
   static constexpr std::uintmax_t kLongestLog = 1UL << 20;

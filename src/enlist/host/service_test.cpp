@@ -62,6 +62,19 @@ TEST_F(SystemdServiceTest, KeepsFilesOfOthersBesideOurs) {
   EXPECT_EQ(file("/etc/default/slurmd"), defaults_file({"-Z", "-v"}));
 }
 
+TEST_F(SystemdServiceTest, GivesBackWhatWasThere) {
+  file("/etc/default/slurmd") = "SLURMD_OPTIONS=-v\n";
+  ASSERT_TRUE(service->start({"-Z"}));
+  ASSERT_TRUE(service->stop());
+  EXPECT_EQ(host.ran.back(), "systemctl disable --now slurmd.service") << "also at the next boot";
+  ASSERT_TRUE(service->uninstall());
+  EXPECT_EQ(file("/etc/default/slurmd"), "SLURMD_OPTIONS=-v\n");
+  EXPECT_FALSE(host.files.contains("/etc/default/slurmd.before-slurm-enlist"));
+  EXPECT_FALSE(host.files.contains("/etc/systemd/system/slurmd.service"));
+  ASSERT_TRUE(service->uninstall()) << "a second time";
+  EXPECT_EQ(file("/etc/default/slurmd"), "SLURMD_OPTIONS=-v\n") << "it is not ours";
+}
+
 TEST_F(SystemdServiceTest, TellsWhatSystemctlRefuses) {
   host.programs["systemctl restart"] = {.status = 1, .out = "", .err = "Failed to restart slurmd.service: Access denied\n"};
   EXPECT_EQ(service->start({"-Z"}).error().message, "systemctl restart: Failed to restart slurmd.service: Access denied");
@@ -127,6 +140,25 @@ TEST_F(SystemdServiceTest, TellsWhyItFailed) {
   EXPECT_EQ(service->state()->error, "slurmd ended (exit-code, exit code 1)");
   shows("\n");
   EXPECT_FALSE(service->state()) << "unknown is not stopped";
+}
+
+// --- steps ---
+
+TEST(ServiceSteps, AreTheSlurmstepdsOfJobs) {
+  testing::FakeHost host;
+  const auto service = systemd_service(host, "/usr/sbin/slurmd");
+  const std::string own = "/proc/" + std::to_string(getpid());
+  const auto is = [&](const std::string& name, const std::string& line) {
+    host.files[own + "/comm"].first = name + "\n";
+    host.files[own + "/cmdline"].first = line;
+    return service->steps();
+  };
+  EXPECT_EQ(is("bash", "bash"), Words{});
+  EXPECT_EQ(is("slurmstepd", "slurmstepd: [12.batch]"), Words{"12.batch"});
+  EXPECT_EQ(is("slurmstepd", std::string("/usr/sbin/slurmstepd\0infinity\0", 30)), Words{})
+      << "it keeps the cgroup of all steps";
+  EXPECT_EQ(is("slurmstepd", std::string("/usr/sbin/slurmstepd\0", 21)), Words{"?"}) << "a step begins";
+  EXPECT_EQ(is("slurmstepd", ""), Words{}) << "a zombie";
 }
 
 // --- a child ---

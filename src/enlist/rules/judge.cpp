@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "enlist/rules/leave.hpp"
 #include "enlist/rules/text.hpp"
 #include "slurm/conf/conf.hpp"
 #include "slurm/holds.hpp"
@@ -265,7 +266,8 @@ class Judging {
   [[nodiscard]] Judged confirmed() const {
     const std::string& reason = record_->reason;
     const Holds holds = Holds::read(reason);
-    const bool gated = record_->state.drains() && holds.why(Owner::kEnlistment) == kGate;
+    // A node that was to leave and stays, or of which nothing was heard, is opened as at the gate.
+    const bool gated = record_->state.drains() && holds_itself(reason);
     if (gated) return at_the_gate(holds.others_than(Owner::kEnlistment));
     // Slurm shows a node as not responding for a moment after its drain was ended.
     const bool comes = not_responding() && node_.phase != Phase::kReady;
@@ -290,7 +292,7 @@ class Judging {
   }
 
   [[nodiscard]] Judged at_the_gate(bool others) const {
-    Judged out{.phase = Phase::kEnlisted, .message = state_words(), .gate_decided = true};
+    Judged out{.phase = Phase::kEnlisted, .message = down_while_unheard() ? "" : state_words(), .gate_decided = true};
     if (others) {
       add(out.message, "it is drained by others too: " + slurm::said_by_others(record_->reason, Owner::kEnlistment));
     } else if (!report_.check_passed) {
@@ -300,6 +302,13 @@ class Judging {
       out.open_gate = true;
     }
     return out;
+  }
+
+  /// True if slurmctld itself has set the node down after it was drained, because its slurmd did not respond. If somebody else
+  /// had, the reason would be theirs. slurmctld does not end this state for a node with our reason.
+  [[nodiscard]] bool down_while_unheard() const {
+    return record_->state.base == "DOWN" && !not_responding() && !record_->state.has("FAIL") &&
+           Holds::read(record_->reason).why(Owner::kEnlistment) != kGate;
   }
 
   /// Returns why the state alone keeps jobs away; "": it does not. Slurm marks a node down that is undrained before it

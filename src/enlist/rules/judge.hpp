@@ -22,7 +22,7 @@ inline constexpr core::Duration kSilentAfter{120'000};
 struct Judged {
   Phase phase = Phase::kPending;  ///< kEnlisted and kReady: the process of the report is confirmed.
   std::string message;  ///< Why: one line for people, the same as long as nothing changes. "": there is nothing to say.
-  /// The node is confirmed and responds, its check has passed, and only our gate keeps it drained. The snapshot may be seconds
+  /// The node is confirmed and responds, its check has passed, and only our hold keeps it drained. The snapshot may be seconds
   /// old: the act that opens the node looks at its reason again.
   bool open_gate = false;
   /// The host has booted since the check passed, and it has not passed again: the node must be drained by our gate. Nobody

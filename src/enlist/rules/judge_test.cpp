@@ -366,6 +366,22 @@ const std::vector<Row>& table() {
          c.record.reason = "slurm-bridge: pods run there; " + kGateReason;
        },
        Phase::kEnlisted, "drained by others too: slurm-bridge: pods run there"},
+      {"it was to leave, and stays", [](Case& c) { c.record.reason = "slurm-enlist: leaving"; }, Phase::kEnlisted, "",
+       Row::kOpen},
+      {"nothing was heard of it",
+       [](Case& c) {
+         c.was_ready();
+         c.record.state = {"DOWN", {"DRAIN"}};
+         c.record.reason = "slurm-enlist: silent";
+       },
+       Phase::kEnlisted, "", Row::kOpen},
+      {"nothing was heard of it, and slurmd does not respond yet",
+       [](Case& c) {
+         c.was_ready();
+         c.record.state = {"DOWN", {"DRAIN", "NOT_RESPONDING"}};
+         c.record.reason = "slurm-enlist: silent";
+       },
+       Phase::kEnlisted, "slurmd does not respond"},
       {"another hold of slurm-enlist", [](Case& c) { c.record.reason = "slurm-enlist: it leaves"; }, Phase::kReady,
        "drained by somebody else: slurm-enlist: it leaves"},
       {"down behind the gate", [](Case& c) { c.record.state.base = "DOWN"; }, Phase::kEnlisted, "Slurm shows it as DOWN"},
@@ -812,6 +828,7 @@ TEST(Judge, OnlyOurGateAloneIsOpened) {
     for (const char* base : {"DOWN", "UNKNOWN", "ERROR", "FUTURE", ""}) {
       Case changed = c;
       changed.record.state.base = base;
+      changed.record.reason = kGateReason;
       EXPECT_FALSE(changed.judged().open_gate) << base;
     }
   }

@@ -11,11 +11,16 @@ constexpr auto kPhases = std::to_array<std::pair<Phase, std::string_view>>({{Pha
                                                                             {Phase::kConfirming, "Confirming"},
                                                                             {Phase::kEnlisted, "Enlisted"},
                                                                             {Phase::kReady, "Ready"},
+                                                                            {Phase::kDraining, "Draining"},
+                                                                            {Phase::kStopping, "Stopping"},
+                                                                            {Phase::kDeleting, "Deleting"},
+                                                                            {Phase::kGone, "Gone"},
                                                                             {Phase::kRefused, "Refused"},
                                                                             {Phase::kInvalid, "Invalid"},
                                                                             {Phase::kImpostor, "Impostor"},
                                                                             {Phase::kLost, "Lost"},
-                                                                            {Phase::kSilent, "Silent"}});
+                                                                            {Phase::kSilent, "Silent"},
+                                                                            {Phase::kStuck, "Stuck"}});
 
 }  // namespace
 

@@ -18,6 +18,8 @@ struct Pool {
   std::string partition_conf{};  ///< Further words of the PartitionName line: "MaxTime=1-0 Default=YES".
   std::string node_conf{};       ///< Words of slurmd's --conf for all nodes of the pool: "Weight=5". A host's own words win.
   std::int64_t next_number = 1;  ///< The number of the next node. Numbers are never used again.
+  /// Its partition takes no new jobs. Once no job is left there, its nodes leave, and then the pool is removed.
+  bool removing = false;
   friend bool operator==(const Pool&, const Pool&) = default;
 };
 
@@ -37,8 +39,18 @@ struct Report {
   /// When the process of slurmd was started, by the clock of the host. 0: it does not run, or an older agent does not tell.
   /// With systemd, slurmd has another process after it was reloaded.
   core::WallTime started{};
+  // While the node leaves (Desired::leave):
+  bool steps_known = false;          ///< `steps` was read. Otherwise, any steps may run.
+  std::vector<std::string> steps{};  ///< The steps of jobs whose processes (slurmstepd) are on the host: "12.batch".
+  bool stopped = false;              ///< slurmd was stopped because the node leaves, and does not start at the next boot.
+  bool left = false;                 ///< The host has no files of slurm-enlist any more, except for those of the agent itself.
   friend bool operator==(const Report&, const Report&) = default;
 };
+
+/// The values of Desired::leave. An agent takes a word that it does not know for kLeaveSteps.
+inline constexpr std::string_view kLeaveSteps = "steps";  ///< slurmd runs on. The report has the steps on the host.
+inline constexpr std::string_view kLeaveStop = "stop";    ///< slurmd is stopped, unless steps run on the host.
+inline constexpr std::string_view kLeaveClean = "clean";  ///< The host's files are removed as well.
 
 /// What the agent must bring about on its host.
 struct Desired {
@@ -50,21 +62,45 @@ struct Desired {
   std::string key_revision{};              ///< The auth key that the host must have.
   /// Grows by one each time that slurmd must register again, because Slurm has lost the record of the node.
   std::uint64_t registrations = 0;
+  /// How far the node has left: "" (it stays), kLeaveSteps, kLeaveStop or kLeaveClean.
+  std::string leave{};
   friend bool operator==(const Desired&, const Desired&) = default;
 };
 
-/// Where a node is on its way into and out of Slurm. In this order; the last five are faults.
+/// Where a node is on its way into and out of Slurm. In this order; those from kRefused on are faults.
 enum class Phase {
   kPending,     ///< The host has joined. Its agent has not reported yet.
   kStarting,    ///< The agent writes files and starts slurmd.
   kConfirming,  ///< slurmd runs. Slurm does not show this process yet.
   kEnlisted,    ///< Slurm shows this very process with the values asked for. The node is still drained by the gate.
   kReady,       ///< The gate is open: Slurm may start jobs.
+  kDraining,    ///< The node leaves. It is drained, and what runs there is waited for.
+  kStopping,    ///< Nothing runs there any more. The agent stops slurmd.
+  kDeleting,    ///< slurmd is stopped. The record in Slurm is deleted.
+  kGone,        ///< Slurm does not have the node. The coordinator's record may be forgotten once the host is clean.
   kRefused,     ///< Slurm has not taken the node within the limit: its table is full, the name is taken, or slurmd failed.
   kInvalid,     ///< Slurm has the node, but with less than it was asked for (INVALID_REG), or in another pool.
   kImpostor,    ///< Slurm shows another slurmd under this name.
   kLost,        ///< Slurm had the node and does not any more, while slurmd runs.
   kSilent,      ///< Neither the agent nor slurmd has been heard of for the limit.
+  kStuck,       ///< The node leaves, and something has kept it for longer than the limit.
+};
+
+/// The wish that a node leaves.
+struct Leaving {
+  bool wanted = false;
+  bool force = false;  ///< The host is not waited for for long. Jobs that Slurm has there are waited for in any case.
+  bool dead = false;   ///< The coordinator itself wishes it, because the host has been silent for too long.
+  bool stop = false;   ///< The host may have stopped slurmd, so the leave cannot be cancelled.
+  core::WallTime since{};
+  friend bool operator==(const Leaving&, const Leaving&) = default;
+};
+
+/// What people have set in Slurm's record of a node, for a record that is made anew.
+struct Marks {
+  std::string reason{};  ///< Somebody else keeps the node from work, with this reason. "": nobody does.
+  std::string comment{};
+  friend bool operator==(const Marks&, const Marks&) = default;
 };
 
 /// A node's record at the coordinator. Exactly one host owns it: the one with this key.
@@ -82,6 +118,9 @@ struct Node {
   std::string gate_boot{};
   Phase phase = Phase::kPending;
   std::string message{};  ///< Why it is in this phase: one line for people.
+  Leaving leaving{};
+  Marks marks{};                  ///< As Slurm last showed them.
+  core::WallTime silent_since{};  ///< Since when it is kSilent; 0: it is not.
   friend bool operator==(const Node&, const Node&) = default;
 };
 

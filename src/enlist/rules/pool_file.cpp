@@ -286,7 +286,14 @@ std::string pool_file(const std::map<std::string, Pool>& pools) {
   conf::Conf out;
   for (const auto& [name, pool] : pools) {
     out.add_record("NodeSet", name, "Feature=" + name);
-    out.add_record("PartitionName", name, "Nodes=" + name + " " + pool.partition_conf);
+    conf::Conf line;
+    line.add_record("PartitionName", name, "Nodes=" + name + " " + pool.partition_conf);
+    conf::Entry entry = line.entries().front();
+    if (pool.removing) {
+      std::erase_if(entry.settings, [](const conf::Setting& setting) { return same_word(setting.key, "State"); });
+      entry.settings.push_back({.key = "State", .value = "DRAIN"});
+    }
+    out.add(std::move(entry));
   }
   const std::string text = std::string(kFileMark) + out.render();
   return text + conf::marker_partition(Owner::kEnlistment, core::short_digest(text)) + "\n";

@@ -1,6 +1,7 @@
 #include "enlist/rules/text.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 
 namespace enlist {
@@ -46,6 +47,18 @@ std::string shown(std::string_view text) {
   std::ranges::replace_if(
       out, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; }, '?');
   return text.size() > kMost ? out + "..." : out;
+}
+
+core::Result<std::chrono::seconds> parse_time(std::string_view text) {
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const std::string_view unit = text.substr(static_cast<std::size_t>(end - text.data()));
+  constexpr std::string_view kUnits = "smhd";
+  constexpr std::array<std::int64_t, 4> kSeconds{1, 60, 3600, 86400};
+  const std::size_t found = unit.size() == 1 ? kUnits.find(unit) : std::string_view::npos;
+  if (error != std::errc() || found == std::string_view::npos || number < 1 || number > 1000000)
+    return core::fail(core::ErrorCode::kInvalid, shown(text) + ": must be a number and s, m, h or d, such as 1h");
+  return std::chrono::seconds{number * kSeconds.at(found)};
 }
 
 }  // namespace enlist

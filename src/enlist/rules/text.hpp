@@ -1,11 +1,14 @@
 // Small readers of Slurm's words, for the rules.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "core/result.hpp"
 
 namespace enlist {
 
@@ -19,5 +22,7 @@ namespace enlist {
 [[nodiscard]] std::optional<std::uint64_t> whole_number(std::string_view text);
 /// Returns the text for a message: at most 60 characters, without control characters.
 [[nodiscard]] std::string shown(std::string_view text);
+/// Parses a time: "90s", "15m", "1h", "7d". Error: kInvalid.
+[[nodiscard]] core::Result<std::chrono::seconds> parse_time(std::string_view text);
 
 }  // namespace enlist

@@ -23,5 +23,11 @@ TEST(Text, AMessageShowsForeignTextOnOneShortLine) {
   EXPECT_EQ(shown(std::string(70, 'x')), std::string(60, 'x') + "...");
 }
 
+TEST(Text, ATimeHasAUnit) {
+  EXPECT_EQ(parse_time("90s"), std::chrono::seconds(90));
+  EXPECT_EQ(parse_time("2d"), std::chrono::hours(48));
+  for (const char* text : {"", "1", "h", "-1h", "1w", "1h30m", "99999999d"}) EXPECT_FALSE(parse_time(text)) << text;
+}
+
 }  // namespace
 }  // namespace enlist

@@ -38,7 +38,8 @@ struct Members;
 template <>
 struct Members<Pool> {
   static constexpr auto kAll = std::tuple(required("name", &Pool::name), optional("partition_conf", &Pool::partition_conf),
-                                          optional("node_conf", &Pool::node_conf), optional("next_number", &Pool::next_number));
+                                          optional("node_conf", &Pool::node_conf), optional("next_number", &Pool::next_number),
+                                          optional("removing", &Pool::removing));
 };
 template <>
 struct Members<Report> {
@@ -48,14 +49,26 @@ struct Members<Report> {
                  optional("instance_id", &Report::instance_id), optional("running", &Report::running),
                  optional("key_revision", &Report::key_revision), optional("registrations", &Report::registrations),
                  optional("error", &Report::error), optional("check_passed", &Report::check_passed),
-                 optional("started", &Report::started));
+                 optional("started", &Report::started), optional("steps_known", &Report::steps_known),
+                 optional("steps", &Report::steps), optional("stopped", &Report::stopped), optional("left", &Report::left));
 };
 template <>
 struct Members<Desired> {
   static constexpr auto kAll =
       std::tuple(required("node", &Desired::node), required("pool", &Desired::pool), required("cluster", &Desired::cluster),
                  optional("controllers", &Desired::controllers), optional("node_conf", &Desired::node_conf),
-                 optional("key_revision", &Desired::key_revision), optional("registrations", &Desired::registrations));
+                 optional("key_revision", &Desired::key_revision), optional("registrations", &Desired::registrations),
+                 optional("leave", &Desired::leave));
+};
+template <>
+struct Members<Leaving> {
+  static constexpr auto kAll =
+      std::tuple(optional("wanted", &Leaving::wanted), optional("force", &Leaving::force), optional("dead", &Leaving::dead),
+                 optional("stop", &Leaving::stop), optional("since", &Leaving::since));
+};
+template <>
+struct Members<Marks> {
+  static constexpr auto kAll = std::tuple(optional("reason", &Marks::reason), optional("comment", &Marks::comment));
 };
 template <>
 struct Members<Node> {
@@ -64,7 +77,8 @@ struct Members<Node> {
                  optional("node_conf", &Node::node_conf), optional("registrations", &Node::registrations),
                  optional("revoked", &Node::revoked), optional("joined", &Node::joined), optional("report", &Node::report),
                  optional("confirmed", &Node::confirmed), optional("gate_boot", &Node::gate_boot),
-                 optional("phase", &Node::phase), optional("message", &Node::message));
+                 optional("phase", &Node::phase), optional("message", &Node::message), optional("leaving", &Node::leaving),
+                 optional("marks", &Node::marks), optional("silent_since", &Node::silent_since));
 };
 template <>
 struct Members<Token> {

@@ -5,8 +5,13 @@
 // Listener for agents and administrators (mutual TLS with registered keys):
 //   POST /v1/sync        Sync -> SyncReply. Waits up to `wait_ms` for a revision other than `revision`.
 //   GET  /v1/key         the auth key: {"file": "slurm.key", "revision": "...", "content": base64}. Enlisted nodes only.
+//   POST /v1/leave       the node leaves
 //   GET  /v1/pools, POST /v1/pools   administrators only, as are the next ones
+//   POST /v1/pools/remove {"name": "gpu", "force": false}
 //   GET  /v1/nodes
+//   POST /v1/nodes/leave {"nodes": ["gpu-1"], "force": false}; /keep, /revoke and /resume have no further members
+//   POST /v1/nodes/drain {"nodes": ["gpu-1"], "reason": "fan"}
+//   POST /v1/jobs/end    {"node": "gpu-1"} or {"pool": "gpu"} -> {"jobs": [{"job", "user", "partition", "nodes", "error"?}]}
 //   POST /v1/tokens      {"pool": "gpu", "valid_for_s": 3600, "uses": 1} -> {"token": "enlist1_..."}
 // An error has a body {"error": "one line"}.
 #pragma once

@@ -32,7 +32,11 @@ Report a_report() {
           .registrations = 3,
           .error = "no",
           .check_passed = true,
-          .started = core::WallTime{2000ms}};
+          .started = core::WallTime{2000ms},
+          .steps_known = true,
+          .steps = {"12.batch"},
+          .stopped = true,
+          .left = true};
 }
 Node a_node() {
   Node out{.name = "gpu-1", .pool = "gpu", .key = std::string(64, 'a'), .node_conf = "Weight=5", .registrations = 3};
@@ -43,24 +47,28 @@ Node a_node() {
   out.gate_boot = "b0";
   out.phase = Phase::kReady;
   out.message = "m";
+  out.leaving = {.wanted = true, .force = true, .dead = true, .stop = true, .since = core::WallTime{1000ms}};
+  out.marks = {.reason = "fan", .comment = "row 7"};
+  out.silent_since = core::WallTime{2000ms};
   return out;
 }
 
 TEST(Messages, HaveTheNamesOfTheirMembers) {
   EXPECT_EQ(to_json(a_report()), Json::parse(R"({"hostname": "h1", "boot_id": "b1", "slurm_version": "26.05.1",
       "conf": "CPUs=8 Reason=\"a b\"", "instance_id": "i1", "running": true, "key_revision": "k1", "registrations": 3,
-      "error": "no", "check_passed": true, "started": "1970-01-01T00:00:02.000000Z"})"));
+      "error": "no", "check_passed": true, "started": "1970-01-01T00:00:02.000000Z", "steps_known": true,
+      "steps": ["12.batch"], "stopped": true, "left": true})"));
   EXPECT_EQ(
       to_json(Desired{.node = "gpu-1", .pool = "gpu", .cluster = "c", .controllers = {"a:1", "b:1"}, .node_conf = "Weight=5"}),
       Json::parse(R"({"node": "gpu-1", "pool": "gpu", "cluster": "c", "controllers": ["a:1", "b:1"],
-                "node_conf": "Weight=5", "key_revision": "", "registrations": 0})"));
+                "node_conf": "Weight=5", "key_revision": "", "registrations": 0, "leave": ""})"));
   Json node = to_json(a_node());
   EXPECT_EQ(node.at("joined"), "2026-01-02T03:04:05.678000Z");
   EXPECT_EQ(node.at("phase"), "Ready");
   EXPECT_EQ(to_json(Token{.pool = "gpu", .expires = core::WallTime{1000ms}, .uses_left = 2}),
             Json::parse(R"({"pool": "gpu", "expires": "1970-01-01T00:00:01.000000Z", "uses_left": 2})"));
   EXPECT_EQ(to_json(Pool{.name = "gpu"}),
-            Json::parse(R"({"name": "gpu", "partition_conf": "", "node_conf": "", "next_number": 1})"));
+            Json::parse(R"({"name": "gpu", "partition_conf": "", "node_conf": "", "next_number": 1, "removing": false})"));
 }
 
 TEST(Messages, UnknownMembersAreIgnored) {

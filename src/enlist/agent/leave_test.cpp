@@ -1,0 +1,99 @@
+#include "enlist/agent/leave.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "enlist/agent/memory_file.hpp"
+#include "enlist/host/testing/fake_host.hpp"
+
+namespace enlist {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+
+class LeaveCommandTest : public ::testing::Test {
+ protected:
+  LeaveCommandTest() {
+    files("agent.json") =
+        memory_text({.host = "ctl", .port = 6830, .coordinator = "pin", .node = "gpu-1", .pool = "gpu", .cluster = "lab"});
+    files("host.key") = "key";
+  }
+  std::string& files(const std::string& name) { return host.files["/var/lib/slurm-enlist/" + name].first; }
+  void status(const std::string& phase, const std::string& message) {
+    host.files["/run/slurm-enlist/agent.status"].first = core::Json{{"phase", phase}, {"message", message}}.dump();
+  }
+  int run(const LeaveOptions& options = {}) {
+    return leave(options, {.host = host,
+                           .identity = [](const std::filesystem::path&, const std::string&) -> core::Result<Identity> {
+                             return Identity{"cert", "key", "fingerprint"};
+                           },
+                           .send =
+                               [this](const net::Endpoint& to, const net::HttpRequest& request) {
+                                 endpoint = to;
+                                 sent = request;
+                                 return core::Result<net::HttpResponse>(reply);
+                               },
+                           .read_input = [] { return core::Result<std::string>(""); },
+                           .write_out = [this](std::string_view text) { out += text; },
+                           .write_err = [this](std::string_view text) { err += text; },
+                           .now = [this] { return now; },
+                           .sleep =
+                               [this](core::Duration time) {
+                                 now = now + time;
+                                 if (on_sleep) on_sleep();
+                               },
+                           .program = {}});
+  }
+
+  testing::FakeHost host;
+  net::HttpResponse reply{.status = 200, .headers = {}, .body = "{}"};
+  net::Endpoint endpoint;
+  net::HttpRequest sent;
+  core::MonoTime now;
+  std::function<void()> on_sleep;
+  std::string out, err;
+};
+
+TEST_F(LeaveCommandTest, ShowsWhatIsWaitedForUntilTheHostHasLeft) {
+  status("Ready", "");
+  int looks = 0;
+  on_sleep = [&] {
+    ++looks;
+    if (looks == 2) status("Draining", "jobs run there: 12");
+    if (looks == 5) status("Gone", "the host is cleaned up");
+    if (looks == 7) host.files.erase("/var/lib/slurm-enlist/agent.json");
+  };
+  EXPECT_EQ(run(), 0) << err;
+  EXPECT_EQ(sent.target, "/v1/leave");
+  EXPECT_EQ(endpoint.tls.pinned_key, "pin");
+  EXPECT_EQ(out,
+            "Node gpu-1 leaves. This can be interrupted: the host goes on leaving.\nDraining: jobs run there: 12\n"
+            "Gone: the host is cleaned up\nThis host has left.\n");
+}
+
+TEST_F(LeaveCommandTest, EndsWhenSomebodyKeepsTheNode) {
+  status("Draining", "jobs run there: 12");
+  on_sleep = [&] { status("Ready", ""); };
+  EXPECT_EQ(run(), 1);
+  EXPECT_THAT(err, HasSubstr("the node stays"));
+}
+
+TEST_F(LeaveCommandTest, AWaitHasAnEnd) {
+  status("Draining", "jobs run there: 12");
+  EXPECT_EQ(run({.wait = 0s}), 0);
+  EXPECT_EQ(run({.wait = 5s}), 1);
+  EXPECT_THAT(err, HasSubstr("has not left after 5 s"));
+}
+
+TEST_F(LeaveCommandTest, TellsWhyItIsRefused) {
+  reply = {.status = 403, .headers = {}, .body = R"({"error":"this host is not known here"})"};
+  EXPECT_EQ(run(), 1);
+  EXPECT_EQ(err, "slurm-enlist leave: the coordinator at ctl:6830: this host is not known here\n");
+  host.files.erase("/var/lib/slurm-enlist/agent.json");
+  EXPECT_EQ(run(), 1);
+  EXPECT_THAT(err, HasSubstr("this host has not joined a pool"));
+}
+
+}  // namespace
+}  // namespace enlist

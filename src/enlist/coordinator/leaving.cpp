@@ -1,0 +1,112 @@
+#include "enlist/coordinator/leaving.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "enlist/coordinator/pools_plan.hpp"
+#include "enlist/rules/leave.hpp"
+
+namespace enlist {
+namespace {
+
+using core::ErrorCode;
+
+/// A message names so many jobs at most.
+constexpr std::size_t kMostNamed = 20;
+
+core::Result<void> check_nodes(const Contents& now, const std::vector<std::string>& nodes) {
+  std::string unknown;
+  for (const std::string& name : nodes) {
+    if (!now.nodes.contains(name)) unknown += (unknown.empty() ? "" : ", ") + name.substr(0, 100);
+  }
+  if (nodes.empty()) return core::fail(ErrorCode::kInvalid, "name at least one node");
+  if (unknown.empty()) return {};
+  return core::fail(ErrorCode::kNotFound, "there is no node " + unknown + "; slurm-enlist node list shows all");
+}
+
+}  // namespace
+
+core::Result<Changes> leave(const Contents& now, const std::vector<std::string>& nodes, bool force, core::WallTime at) {
+  if (auto good = check_nodes(now, nodes); !good) return std::unexpected(good.error());
+  Changes changes;
+  for (const std::string& name : nodes) {
+    Node node = now.nodes.at(name);
+    const bool asked = node.leaving.wanted && !node.leaving.dead;
+    if (asked && (node.leaving.force || !force)) continue;
+    if (!asked) node.leaving.since = core::whole_seconds(at);
+    node.leaving.wanted = true;
+    node.leaving.dead = false;
+    node.leaving.force = node.leaving.force || force;
+    if (!leaves(node.phase)) {
+      node.phase = Phase::kDraining;
+      node.message = "Slurm is asked";
+    }
+    changes.nodes.emplace(name, std::move(node));
+  }
+  return changes;
+}
+
+core::Result<Changes> keep(const Contents& now, const std::vector<std::string>& nodes) {
+  if (auto good = check_nodes(now, nodes); !good) return std::unexpected(good.error());
+  Changes changes;
+  for (const std::string& name : nodes) {
+    Node node = now.nodes.at(name);
+    if (!node.leaving.wanted) continue;
+    if (node.leaving.stop)
+      return core::fail(ErrorCode::kConflict, fmt::format("node {} has left too far: its host stops slurmd; when it is gone, "
+                                                          "the host can join again with a new token",
+                                                          name));
+    if (const auto pool = now.pools.find(node.pool); pool != now.pools.end() && pool->second.removing)
+      return core::fail(ErrorCode::kConflict, fmt::format("node {} leaves because pool {} is being removed", name, node.pool));
+    node.leaving = {};
+    node.phase = Phase::kConfirming;
+    node.message = "it stays; Slurm is asked";
+    changes.nodes.emplace(name, std::move(node));
+  }
+  return changes;
+}
+
+core::Result<Changes> revoke(const Contents& now, const std::vector<std::string>& nodes) {
+  if (auto good = check_nodes(now, nodes); !good) return std::unexpected(good.error());
+  Changes changes;
+  for (const std::string& name : nodes) {
+    Node node = now.nodes.at(name);
+    if (node.revoked) continue;
+    node.revoked = true;
+    changes.nodes.emplace(name, std::move(node));
+  }
+  return changes;
+}
+
+core::Result<Changes> remove_pool(const Contents& now, const SlurmNow& slurm, const std::string& name, bool force) {
+  const auto found = now.pools.find(name);
+  if (found == now.pools.end())
+    return core::fail(ErrorCode::kNotFound,
+                      fmt::format("there is no pool {}; slurm-enlist pool list shows all", name.substr(0, 100)));
+  if (found->second.removing) return Changes{};
+  if (!slurm.snapshot->complete())
+    return core::fail(ErrorCode::kUnavailable,
+                      "Slurm does not answer the coordinator, so nobody knows whether jobs use the pool; "
+                      "try again when it does");
+  const std::vector<std::string> jobs = jobs_in(*slurm.snapshot, name);
+  if (!jobs.empty() && !force) {
+    std::string list;
+    for (std::size_t i = 0; i < std::min(jobs.size(), kMostNamed); ++i) list += (i == 0 ? "" : ", ") + jobs[i];
+    if (jobs.size() > kMostNamed) list += fmt::format(" and {} more", jobs.size() - kMostNamed);
+    return core::fail(
+        ErrorCode::kConflict,
+        fmt::format("jobs use the partition {}: {}. With --force, it takes no new jobs, these are waited for, and "
+                    "then the pool is removed; slurm-enlist destroy-jobs ends those that run",
+                    name, list));
+  }
+  Pool pool = found->second;
+  pool.removing = true;
+  Changes changes{.pools = {{name, std::move(pool)}}};
+  for (const auto& [digest, token] : now.tokens) {
+    if (token.pool == name) changes.tokens.emplace(digest, std::nullopt);
+  }
+  return changes;
+}
+
+}  // namespace enlist

@@ -1,0 +1,31 @@
+// The decisions about requests that take something out of the cluster: nodes that leave or stay, keys, and pools. Pure: the
+// caller commits the changes. A request that was carried out already changes nothing.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/clock.hpp"
+#include "core/result.hpp"
+#include "enlist/coordinator/joining.hpp"
+#include "enlist/store/store.hpp"
+
+namespace enlist {
+
+/// Lets nodes leave: all, or none. Error: kNotFound, with the names that no node has.
+[[nodiscard]] core::Result<Changes> leave(const Contents& now, const std::vector<std::string>& nodes, bool force,
+                                          core::WallTime at);
+
+/// Takes the wish back. Errors: kNotFound; kConflict if the host of one of the nodes may have stopped slurmd, or if the pool is
+/// being removed.
+[[nodiscard]] core::Result<Changes> keep(const Contents& now, const std::vector<std::string>& nodes);
+
+/// Takes away the access of nodes to the coordinator. Error: kNotFound.
+[[nodiscard]] core::Result<Changes> revoke(const Contents& now, const std::vector<std::string>& nodes);
+
+/// Begins to remove a pool, and deletes its tokens. Errors: kNotFound; kUnavailable (Slurm does not answer); kConflict, with
+/// the jobs that run or wait in the partition, unless `force`. Then they are waited for.
+[[nodiscard]] core::Result<Changes> remove_pool(const Contents& now, const SlurmNow& slurm, const std::string& pool,
+                                                bool force);
+
+}  // namespace enlist

@@ -1,0 +1,212 @@
+#include "enlist/rules/leave.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "enlist/rules/judge.hpp"
+#include "slurm/holds.hpp"
+
+namespace enlist {
+namespace {
+
+using slurm::Owner;
+
+/// A message names so many jobs or steps at most.
+constexpr std::size_t kNamed = 8;
+
+/// Something that keeps a node.
+struct Keeper {
+  std::string kind;  ///< Leaves::kept_by.
+  std::string text;
+  bool fault = true;  ///< It may not last.
+};
+
+std::string some_of(const std::vector<std::string>& names) {
+  std::string out;
+  for (std::size_t i = 0; i < std::min(names.size(), kNamed); ++i) out += (i == 0 ? "" : ", ") + names[i];
+  return names.size() > kNamed ? out + " and " + std::to_string(names.size() - kNamed) + " more" : out;
+}
+
+/// Judges the leave of one node.
+class LeaveJudging {
+ public:
+  explicit LeaveJudging(const LeaveInput& input)
+      : in_(input),
+        node_(input.node),
+        report_(input.node.report),
+        shown_(input.slurm ? input.slurm->node(input.node.name) : nullptr),
+        record_(shown_ != nullptr && is_of(*shown_, node_) ? shown_ : nullptr) {}
+
+  [[nodiscard]] Leaves judge() const {
+    if (!in_.slurm || !in_.slurm->complete()) {
+      const std::string why = in_.slurm && !in_.slurm->error.empty() ? ": " + in_.slurm->error : "";
+      return stays("Slurm does not answer" + why);
+    }
+    if (!in_.asked_at || in_.slurm->requested_at < *in_.asked_at) return stays("Slurm is asked");
+    // The host has nothing left to stop.
+    if (node_.phase == Phase::kGone && record_ == nullptr) return gone();
+    if (node_.leaving.dead && !dead() && !node_.leaving.stop) {
+      Leaves out = stays("its host has returned");
+      out.cancel = true;
+      return out;
+    }
+    if (record_ != nullptr && needs_drain()) {
+      Leaves out = at(Phase::kDraining, {.kind = "drain", .text = "Slurm is to drain it"}, node_.leaving.stop);
+      out.drain = true;
+      return out;
+    }
+    const std::optional<Keeper> in_slurm = kept_in_slurm();
+    const std::optional<Keeper> on_host = in_slurm ? std::nullopt : kept_on_host();
+    // Whoever undrained the node may have got a job there. Its end needs a slurmd.
+    if (in_slurm && is_work(*in_slurm)) return at(Phase::kDraining, *in_slurm, false);
+    if (on_host && is_work(*on_host)) return at(Phase::kDraining, *on_host, false);
+    if (in_slurm) return at(Phase::kDraining, *in_slurm, node_.leaving.stop);
+    if (on_host) return at(Phase::kDraining, *on_host, node_.leaving.stop);
+    if (!report_.stopped && !may_skip_host()) {
+      const std::string error = report_.error.empty() ? "" : "; the agent reports: " + report_.error;
+      return at(Phase::kStopping, {.kind = "stop", .text = "the agent stops slurmd" + error + unheard()}, true);
+    }
+    if (record_ != nullptr) {
+      Leaves out = at(Phase::kDeleting, {.kind = "record", .text = "its record in Slurm is deleted"}, true);
+      out.erase = true;
+      return out;
+    }
+    return gone();
+  }
+
+ private:
+  [[nodiscard]] Leaves stays(std::string why) const {
+    return {.phase = leaves(node_.phase) ? node_.phase : Phase::kDraining,
+            .message = std::move(why),
+            .kept_by = {},
+            .stop = node_.leaving.stop};
+  }
+  [[nodiscard]] bool lasts(core::Duration limit) const { return in_.kept_since && in_.now - *in_.kept_since >= limit; }
+  [[nodiscard]] Leaves at(Phase phase, const Keeper& keeper, bool stop) const {
+    const bool stuck = keeper.fault && lasts(kStuckAfter);
+    return {.phase = stuck ? Phase::kStuck : phase, .message = keeper.text, .kept_by = keeper.kind, .stop = stop};
+  }
+  /// Reports whether the keeper is work that needs a slurmd.
+  static bool is_work(const Keeper& keeper) {
+    return keeper.kind == "jobs" || keeper.kind == "suspended" || keeper.kind == "completing" || keeper.kind == "steps";
+  }
+
+  // --- The host ---
+
+  [[nodiscard]] bool agent_silent() const { return in_.heard_at && in_.now - *in_.heard_at >= kSilentAfter; }
+  [[nodiscard]] bool dead() const { return agent_silent() && (record_ == nullptr || record_->state.has("NOT_RESPONDING")); }
+  [[nodiscard]] bool forced() const { return node_.leaving.force && in_.asked_at && in_.now - *in_.asked_at >= kForcedAfter; }
+  /// Reports whether slurmd need not have been stopped. If it registers again, it is behind the gate.
+  [[nodiscard]] bool may_skip_host() const {
+    if (node_.revoked || dead()) return true;
+    const bool unheard = !in_.heard_at || in_.now - *in_.heard_at >= kForcedAfter;
+    return forced() && (unheard || !report_.steps_known || !report_.error.empty());
+  }
+  [[nodiscard]] std::string unheard() const {
+    return agent_silent() ? "; its agent has not reported for two minutes: start it, or remove the node with --force" : "";
+  }
+
+  [[nodiscard]] std::optional<Keeper> kept_on_host() const {
+    if (may_skip_host() || forced()) return std::nullopt;
+    if (!report_.steps_known)
+      return Keeper{.kind = "agent", .text = "its agent has not reported yet whether steps run on the host" + unheard()};
+    if (report_.steps.empty()) return std::nullopt;
+    return Keeper{.kind = "steps", .text = "steps still run on the host: " + some_of(report_.steps)};
+  }
+
+  // --- Slurm ---
+
+  [[nodiscard]] bool needs_drain() const {
+    if (!record_->state.drains()) return true;
+    const bool renames = slurm::Holds::read(record_->reason).why(Owner::kEnlistment) != kLeaves;
+    return (holds_itself(record_->reason) && renames) || slurm::drained_without(*record_, Owner::kEnlistment);
+  }
+
+  [[nodiscard]] std::optional<Keeper> kept_in_slurm() const {
+    // Another host's record, and its jobs, say nothing about this node.
+    if (shown_ != nullptr && record_ == nullptr) return std::nullopt;
+    if (auto jobs = kept_by_jobs()) return jobs;
+    if (record_ == nullptr) return std::nullopt;
+    if (record_->state.has("COMPLETING"))
+      return Keeper{.kind = "completing", .text = "Slurm still shows a job there that is completing, such as its epilog"};
+    if (record_->state.base != "IDLE" && record_->state.base != "DOWN")
+      return Keeper{.kind = "state", .text = "Slurm shows it as " + record_->state.base};
+    if (record_->state.has("RESERVED") || !record_->reservation.empty()) {
+      return Keeper{.kind = "reservation",
+                    .text = "it is in the active reservation " + record_->reservation +
+                            ", whose nodes Slurm does not delete: change the reservation"};
+    }
+    return std::nullopt;
+  }
+
+  [[nodiscard]] std::optional<Keeper> kept_by_jobs() const {
+    std::vector<std::string> running, suspended, completing;
+    for (const auto& job : in_.slurm->jobs_on(node_.name)) {
+      const bool unread = job->nodes_unknown || job->id < 0;
+      const std::string id =
+          job->id < 0 ? "a job that cannot be read" : job->full_id() + (unread ? " (its nodes cannot be read)" : "");
+      (job->flags.contains("COMPLETING") ? completing : job->state == "SUSPENDED" ? suspended : running).push_back(id);
+    }
+    if (!running.empty())
+      return Keeper{.kind = "jobs", .text = "jobs run there: " + some_of(running) + of_dead(), .fault = false};
+    if (!suspended.empty()) return Keeper{.kind = "suspended", .text = "jobs are suspended there: " + some_of(suspended)};
+    if (!completing.empty())
+      return Keeper{.kind = "completing", .text = "jobs are completing there, such as their epilog: " + some_of(completing)};
+    if (!in_.slurm->awaited(node_.name)) return std::nullopt;
+    std::vector<std::string> waiting;
+    for (const auto& [id, job] : in_.slurm->jobs) {
+      if (!job->holds_nodes() && job->in_queue() && std::ranges::find(job->nodes, node_.name) != job->nodes.end())
+        waiting.push_back(job->full_id());
+    }
+    return Keeper{.kind = "awaited",
+                  .text = "jobs wait for this node by its name, and Slurm would end them: " + some_of(waiting)};
+  }
+  [[nodiscard]] std::string of_dead() const {
+    return dead() ? "; the host is silent, and Slurm ends its jobs itself after SlurmdTimeout" : "";
+  }
+
+  // --- Afterwards ---
+
+  [[nodiscard]] Leaves gone() const {
+    std::string text = "Slurm does not have it any more";
+    if (shown_ != nullptr) text = "Slurm has another slurmd under this name, which is left alone";
+    Leaves out{.phase = Phase::kGone, .message = std::move(text), .kept_by = "clean", .stop = true};
+    out.forget = node_.phase == Phase::kGone && (report_.left || agent_silent() || may_skip_host());
+    if (!out.forget)
+      out.message += "; the host is cleaned up" + (report_.error.empty() ? "" : "; the agent reports: " + report_.error);
+    return out;
+  }
+
+  const LeaveInput& in_;
+  const Node& node_;
+  const Report& report_;
+  const slurm::Node *shown_, *record_;
+};
+
+}  // namespace
+
+Leaves judge_leave(const LeaveInput& input) {
+  return LeaveJudging(input).judge();
+}
+
+bool holds_itself(std::string_view reason) {
+  const std::string why = slurm::Holds::read(reason).why(Owner::kEnlistment).value_or("");
+  return why == kGate || why == kLeaves || why == kUnheard;
+}
+
+bool is_of(const slurm::Node& record, const Node& node) {
+  return !record.instance_id.empty() && (record.instance_id == node.report.instance_id || record.instance_id == node.confirmed);
+}
+
+std::string_view leave_of(const Node& node) {
+  if (!node.leaving.wanted) return "";
+  if (node.phase == Phase::kGone) return kLeaveClean;
+  return node.leaving.stop ? kLeaveStop : kLeaveSteps;
+}
+
+bool leaves(Phase phase) {
+  return phase == Phase::kDraining || phase == Phase::kStopping || phase == Phase::kDeleting || phase == Phase::kGone ||
+         phase == Phase::kStuck;
+}
+
+}  // namespace enlist
