@@ -1,0 +1,53 @@
+#!/bin/bash
+# Builds the Debian packages slurm-enlist and slurm-enlist-coordinator in build/packages, from build/release/slurm-enlist. The same commit
+# makes the same files. Usage: dev/packages.sh
+. "$(dirname "$0")/lib.sh"
+
+"$DEV/deps.sh" packages
+"$DEV/cpp.sh" release slurm-enlist
+
+out=$TOP/build/packages
+version=$(sed -n 's/^project(.* VERSION \([^ ]*\) .*/\1/p' "$TOP/CMakeLists.txt")
+architecture=$(dpkg --print-architecture)
+SOURCE_DATE_EPOCH=$(git -C "$TOP" log -1 --format=%ct)
+export SOURCE_DATE_EPOCH
+maintainer="The authors of slurm-operator <slurm-operator@localhost>"
+
+rm -rf "$out"
+mkdir -p "$out"
+stage=$(mktemp -d)
+trap 'rm -rf "$stage"' EXIT
+
+# libraries PROGRAM: the packages that it needs, as the field Depends.
+libraries() {
+  mkdir -p "$stage"/{source/debian,slurm-enlist/DEBIAN}
+  printf 'Source: slurm-enlist\n\nPackage: slurm-enlist\nArchitecture: any\n' >"$stage/source/debian/control"
+  (cd "$stage/source" && dpkg-shlibdeps -O -e"$1") | sed -n 's/^shlibs:Depends=/Depends: /p'
+}
+
+# package NAME FIELD...: makes the package of the files in its stage, with these further fields.
+package() {
+  local name=$1 root=$stage/$1 recipe=$TOP/packages/$1
+  install -D -m 0644 "$TOP/LICENSE" "$root/usr/share/doc/$name/copyright"
+  mkdir -p "$root/DEBIAN"
+  {
+    sed "s/\${version}/$version/" "$recipe/control" | sed "/^Description:/,\$d"
+    printf '%s\n' "Version: $version" "Source: slurm-operator" "Maintainer: $maintainer" "${@:2}" \
+      "Installed-Size: $(find "$root" -type f -printf '%s\n' | awk '{ sum += int(($1 + 1023) / 1024) } END { print sum }')"
+    sed -n '/^Description:/,$p' "$recipe/control"
+  } >"$root/DEBIAN/control"
+  install -m 0755 "$recipe/prerm" "$root/DEBIAN/"
+  (cd "$root" && find usr -type f -print0 | LC_ALL=C sort -z | xargs -0 md5sum >DEBIAN/md5sums)
+  find "$root" -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +
+  dpkg-deb --root-owner-group -Zxz --threads-max=1 --build "$root" "$out" >/dev/null
+}
+
+install -D -m 0755 "$TOP/build/release/slurm-enlist" "$stage/slurm-enlist/usr/bin/slurm-enlist"
+depends=$(libraries "$stage/slurm-enlist/usr/bin/slurm-enlist")
+[[ -n $depends ]] || die "dpkg-shlibdeps names no libraries" "look at what it printed above"
+package slurm-enlist "Architecture: $architecture" "$depends"
+
+install -D -m 0644 -t "$stage/slurm-enlist-coordinator/usr/lib/systemd/system" "$TOP"/packages/slurm-enlist-coordinator/*.service
+package slurm-enlist-coordinator "Architecture: all"
+
+for file in "$out"/*.deb; do say "               ${file#"$TOP/"}"; done

@@ -1,0 +1,202 @@
+#!/usr/bin/env python3
+"""Tests the packages and the services of slurm-enlist: each host runs Debian's systemd, with slurm-enlist from its packages.
+
+Usage: systemd_test.py [--slurm 26.05] [--dir DIR] [NAME...]    tests whose names contain one of NAME; default: all, with each
+                                                                Slurm release that there are images of
+Needs root, the packages (make packages), and root file systems of dev/images/systemd.sh. KEEP=1 keeps the hosts of the first test that fails, and
+ends.
+"""
+
+import sys
+import time
+
+from hosts import LIMIT, Site, expect, wait
+from runner import main
+
+AGENT, COORDINATOR = "slurm-enlist-agent.service", "slurm-enlist-coordinator.service"
+UNITS = "/etc/systemd/system"
+
+
+class SystemdSite(Site):
+    """Hosts with systemd. slurmctld runs as the service of its Debian package."""
+
+    flags = ("-s",)
+
+    def install(self, host, *packages):
+        self.run(host, "sh", "-c", 'for name; do set -- "$@" /mnt/${name}_*.deb; shift; done; dpkg --install "$@"', "sh", *packages)
+
+    def coordinate(self, *flags):
+        expect(not flags, "the service has no flags")
+        self.run("ctl", "systemctl", "enable", "--now", COORDINATOR)
+        wait("Slurm answers the coordinator", lambda: '"msg":"Slurm answers"' in self.journal("ctl", COORDINATOR), LIMIT)
+
+    def enlist(self, *hosts, pool="gpu"):
+        for host in hosts:
+            self.install(host, "slurm-enlist")
+            joined = self.run(host, "slurm-enlist", "join", "--token-file", "-", text=self.token(pool) + "\n", check=False)
+            expect(joined.returncode == 0, f"join on {host}: {joined.stdout}{joined.stderr}")
+
+    def journal(self, host, unit):
+        return self.run(host, "journalctl", "--unit", unit, "--output", "cat", "--no-pager", check=False).stdout
+
+    def main_pid(self, host, unit):
+        return self.out(host, "systemctl", "show", "--property=MainPID", "--value", unit)
+
+    def runs(self, host, *units):
+        """Waits until these services run, and expects that they are started at the next boot."""
+        for unit in units:
+            wait(f"{unit} of {host} is active", lambda u=unit: self.run(host, "systemctl", "is-active", u, check=False).stdout.strip() == "active", LIMIT)
+            expect(self.out(host, "systemctl", "is-enabled", unit) == "enabled", f"{unit} of {host} is not enabled")
+
+    def restart(self, host):
+        """Shuts a host down in an orderly way, and starts it again."""
+        self.run(host, "systemctl", "poweroff", check=False)
+        wait(f"{host} is down", lambda: self.run(host, "true", check=False).returncode != 0, LIMIT)
+        self.script("boot", host)
+
+    def failed_units(self, host):
+        return self.run(host, "systemctl", "list-units", "--failed", "--plain", "--no-legend").stdout
+
+    def tell(self):
+        super().tell()
+        for path in self.folder.glob("pids/*"):
+            print(f"--- the journal of {path.name}", *self.run(path.name, "journalctl", "--no-pager", "--lines", "60", check=False).stdout.splitlines(),
+                  sep="\n", flush=True)
+
+
+def with_pool(site):
+    """Installs the coordinator as an administrator does, and makes the pool `gpu`."""
+    site.install("ctl", "slurm-enlist", "slurm-enlist-coordinator")
+    site.init()
+    site.coordinate()
+    site.pool("gpu", "--partition", "Default=YES MaxTime=1-0")
+
+
+def joined(site):
+    """As with_pool(); then the host h1 joins."""
+    with_pool(site)
+    site.enlist("h1")
+    site.ready("gpu-1")
+
+
+def another_slurmd(site, before):
+    """Waits until another slurmd than before has registered, and expects that its node still has the job."""
+    wait("another slurmd runs", lambda: site.main_pid("h1", "slurmd") not in (before, "0"), LIMIT)
+    site.runs("h1", "slurmd.service")
+    wait("Slurm has it", lambda: set(site.records()["gpu-1"]["state"]) == {"MIXED", "DYNAMIC_NORM"}, LIMIT)
+
+
+def a_host_joins_and_its_services_run(site):
+    joined(site)
+    site.runs("ctl", COORDINATOR, "slurmctld.service")
+    site.runs("h1", AGENT, "slurmd.service")
+    for host, units in (("ctl", [f"/usr/lib/systemd/system/{COORDINATOR}"]), ("h1", [f"{UNITS}/{AGENT}", f"{UNITS}/slurmd.service"])):
+        done = site.run(host, "systemd-analyze", "verify", "--man=no", *units)
+        expect(not done.stdout + done.stderr, f"systemd-analyze verify: {done.stdout}{done.stderr}")
+        expect(not site.failed_units(host), f"units of {host} failed: {site.failed_units(host)}")
+    expect(site.out("h1", "systemctl", "show", "--property=FragmentPath", "--value", "slurmd") == f"{UNITS}/slurmd.service",
+           "systemd uses another unit for slurmd")
+    expect(site.out("ctl", "srun", "hostname") == "h1", "no job runs there")
+    before = site.as_it_is("h1")
+    time.sleep(5)
+    expect(site.as_it_is("h1") == before, f"something changed: {before} became {site.as_it_is('h1')}")
+
+
+def a_job_outlives_a_restart_of_slurmd(site):
+    joined(site)
+    job = site.submit()
+    before = site.main_pid("h1", "slurmd")
+    site.run("h1", "systemctl", "restart", "slurmd")
+    another_slurmd(site, before)
+    before = site.main_pid("h1", "slurmd")
+    site.run("h1", "systemctl", "kill", "--kill-whom=main", "--signal=KILL", "slurmd")
+    another_slurmd(site, before)
+    site.ends_well(job, "h1")
+    site.ready("gpu-1")
+
+
+def an_agent_that_is_killed_is_started_again(site):
+    joined(site)
+    job = site.submit()
+    before, agent = site.as_it_is("h1"), site.main_pid("h1", AGENT)
+    site.run("h1", "systemctl", "kill", "--kill-whom=main", "--signal=KILL", AGENT)
+    wait("another agent runs", lambda: site.main_pid("h1", AGENT) not in (agent, "0"), LIMIT)
+    site.runs("h1", AGENT)
+    site.phase("gpu-1", "Ready")
+    time.sleep(2)
+    expect(site.as_it_is("h1") == before, f"something changed: {before} became {site.as_it_is('h1')}")
+    site.ends_well(job, "h1")
+
+
+def a_coordinator_that_is_killed_is_started_again(site):
+    joined(site)
+    job = site.submit()
+    before, coordinator = site.as_it_is("h1"), site.main_pid("ctl", COORDINATOR)
+    site.run("ctl", "systemctl", "kill", "--kill-whom=main", "--signal=KILL", COORDINATOR)
+    wait("another coordinator runs", lambda: site.main_pid("ctl", COORDINATOR) not in (coordinator, "0"), LIMIT)
+    wait("it answers", lambda: site.run("ctl", "slurm-enlist", "node", "list", check=False).returncode == 0, LIMIT)
+    site.phase("gpu-1", "Ready")
+    expect(site.as_it_is("h1") == before, f"something changed: {before} became {site.as_it_is('h1')}")
+    site.ends_well(job, "h1")
+
+
+def a_host_comes_back_after_a_reboot(site):
+    """Once its power fails, once it is shut down in an orderly way. Nobody starts anything."""
+    joined(site)
+    for act in ("power", "shutdown"):
+        before = site.registered("gpu-1")
+        if act == "shutdown":
+            site.restart("h1")
+        else:
+            site.reboot("h1")
+        wait("slurmd has registered again", lambda b=before: site.registered("gpu-1") > b, LIMIT)
+        site.ready("gpu-1")
+        site.runs("h1", AGENT, "slurmd.service")
+        expect(set(site.records()) == set(site.nodes()) == {"gpu-1"}, f"there are the nodes {sorted(site.records())}")
+        expect(site.out("ctl", "srun", "hostname") == "h1", "no job runs there")
+
+
+def a_controller_comes_back_after_a_reboot(site):
+    joined(site)
+    job = site.submit()
+    slurmd = site.main_pid("h1", "slurmd")
+    # slurmctld saves its jobs when it ends, and else every few seconds.
+    site.restart("ctl")
+    wait("the coordinator answers", lambda: site.run("ctl", "slurm-enlist", "node", "list", check=False).returncode == 0, LIMIT)
+    site.runs("ctl", COORDINATOR, "slurmctld.service")
+    site.phase("gpu-1", "Ready")
+    wait("the job is known", lambda: site.job(job) == "RUNNING", LIMIT)
+    site.ends_well(job, "h1")
+    site.ready("gpu-1")
+    expect(site.main_pid("h1", "slurmd") == slurmd, "slurmd was restarted")
+
+
+def packages_that_are_removed_leave_slurm_alone(site):
+    joined(site)
+    job = site.submit()
+    slurmd = site.main_pid("h1", "slurmd")
+    site.install("h1", "slurm-enlist")
+    site.runs("h1", AGENT, "slurmd.service")
+    site.run("h1", "dpkg", "--purge", "slurm-enlist")
+    site.run("ctl", "dpkg", "--purge", "slurm-enlist-coordinator")
+    for host, unit in (("h1", AGENT), ("ctl", COORDINATOR)):
+        expect(site.run(host, "systemctl", "is-active", unit, check=False).stdout.strip() == "inactive", f"{unit} of {host} is there still")
+        expect(not site.failed_units(host), f"units of {host} failed: {site.failed_units(host)}")
+    site.runs("h1", "slurmd.service")
+    expect(site.main_pid("h1", "slurmd") == slurmd, "slurmd was restarted")
+    # With the packages, all goes on.
+    site.install("ctl", "slurm-enlist-coordinator")
+    site.coordinate()
+    site.install("h1", "slurm-enlist")
+    site.run("h1", "systemctl", "enable", "--now", AGENT)
+    site.phase("gpu-1", "Ready")
+    site.ends_well(job, "h1")
+    site.ready("gpu-1")
+
+
+TESTS = [(function, 1) for function in (a_host_joins_and_its_services_run, a_job_outlives_a_restart_of_slurmd, an_agent_that_is_killed_is_started_again,
+                                        a_coordinator_that_is_killed_is_started_again, a_host_comes_back_after_a_reboot,
+                                        a_controller_comes_back_after_a_reboot, packages_that_are_removed_leave_slurm_alone)]
+
+if __name__ == "__main__":
+    sys.exit(main(__doc__, TESTS, SystemdSite))
