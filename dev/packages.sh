@@ -8,8 +8,7 @@
 
 out=$TOP/build/packages
 version=$(sed -n 's/^project(.* VERSION \([^ ]*\) .*/\1/p' "$TOP/CMakeLists.txt")
-architecture=$(dpkg --print-architecture)
-SOURCE_DATE_EPOCH=$(git -C "$TOP" log -1 --format=%ct)
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -C "$TOP" log -1 --format=%ct)}
 export SOURCE_DATE_EPOCH
 maintainer="The authors of slurm-operator <slurm-operator@localhost>"
 
@@ -18,21 +17,21 @@ mkdir -p "$out"
 stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
 
-# libraries PROGRAM: the packages that it needs, as the field Depends.
-libraries() {
+# libraries_of PROGRAM: the packages that have them.
+libraries_of() {
   mkdir -p "$stage"/{source/debian,slurm-enlist/DEBIAN}
   printf 'Source: slurm-enlist\n\nPackage: slurm-enlist\nArchitecture: any\n' >"$stage/source/debian/control"
-  (cd "$stage/source" && dpkg-shlibdeps -O -e"$1") | sed -n 's/^shlibs:Depends=/Depends: /p'
+  (cd "$stage/source" && dpkg-shlibdeps -O -e"$1") | sed -n 's/^shlibs:Depends=//p'
 }
 
-# package NAME FIELD...: makes the package of the files in its stage, with these further fields.
+# package NAME ARCHITECTURE: makes the package of the files in its stage.
 package() {
   local name=$1 root=$stage/$1 recipe=$TOP/packages/$1
   install -D -m 0644 "$TOP/LICENSE" "$root/usr/share/doc/$name/copyright"
   mkdir -p "$root/DEBIAN"
   {
-    sed "s/\${version}/$version/" "$recipe/control" | sed "/^Description:/,\$d"
-    printf '%s\n' "Version: $version" "Source: slurm-operator" "Maintainer: $maintainer" "${@:2}" \
+    sed "/^Description:/,\$d; s/\${version}/$version/; s/\${libraries}/$libraries/" "$recipe/control"
+    printf '%s\n' "Version: $version" "Architecture: $2" "Source: slurm-operator" "Maintainer: $maintainer" \
       "Installed-Size: $(find "$root" -type f -printf '%s\n' | awk '{ sum += int(($1 + 1023) / 1024) } END { print sum }')"
     sed -n '/^Description:/,$p' "$recipe/control"
   } >"$root/DEBIAN/control"
@@ -43,11 +42,11 @@ package() {
 }
 
 install -D -m 0755 "$TOP/build/release/slurm-enlist" "$stage/slurm-enlist/usr/bin/slurm-enlist"
-depends=$(libraries "$stage/slurm-enlist/usr/bin/slurm-enlist")
-[[ -n $depends ]] || die "dpkg-shlibdeps names no libraries" "look at what it printed above"
-package slurm-enlist "Architecture: $architecture" "$depends"
+libraries=$(libraries_of "$stage/slurm-enlist/usr/bin/slurm-enlist")
+[[ -n $libraries ]] || die "dpkg-shlibdeps names no libraries" "look at what it printed above"
+package slurm-enlist "$(dpkg --print-architecture)"
 
 install -D -m 0644 -t "$stage/slurm-enlist-coordinator/usr/lib/systemd/system" "$TOP"/packages/slurm-enlist-coordinator/*.service
-package slurm-enlist-coordinator "Architecture: all"
+package slurm-enlist-coordinator all
 
 for file in "$out"/*.deb; do say "               ${file#"$TOP/"}"; done

@@ -16,13 +16,13 @@ inside() {
   quiet() { "$@" >/tmp/out 2>&1 || { cat /tmp/out; return 1; }; }
   says_nothing() { local out; out=$("$@" 2>&1) && [[ -z $out ]] || { echo "$out"; return 1; }; }
   installed() { [[ $(dpkg-query --show --showformat='${db:Status-Abbrev}' "$1" 2>/dev/null) == 'ii ' ]]; }
-  not() { ! "$@"; }
+  fails() { ! "$@" >/dev/null 2>&1; }
 
   quiet apt-get -q update
   # The cache of the linker stays another one after libraries have gone.
   ldconfig
   before=$(files)
-  check "dpkg alone misses libraries" not quiet dpkg --install /mnt/*.deb >/dev/null
+  check "dpkg alone misses libraries" fails dpkg --install /mnt/*.deb
   check "apt adds them" quiet apt-get -q -y --fix-broken install
   check "both are installed" eval 'installed slurm-enlist && installed slurm-enlist-coordinator'
   check "the program runs" test "$(slurm-enlist --version)" = "$(dpkg-query --show --showformat='${Version}' slurm-enlist)"
@@ -35,7 +35,7 @@ inside() {
   check "apt installs them in one step, too" eval 'quiet apt-get -q -y purge slurm-enlist slurm-enlist-coordinator && quiet apt-get -q -y install /mnt/*.deb'
   quiet systemctl enable slurm-enlist-coordinator
   check "they can be purged" quiet apt-get -q -y --autoremove purge slurm-enlist
-  check "so is the coordinator, which needs the program" not installed slurm-enlist-coordinator
+  check "so is the coordinator, which needs the program" fails installed slurm-enlist-coordinator
   after=$(files)
   left=$(diff <(echo "$before") <(echo "$after") || true)
   check "nothing is left${left:+: ${left//$'\n'/ }}" test -z "$left"

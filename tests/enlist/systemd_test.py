@@ -7,10 +7,12 @@ Needs root, the packages (make packages), and root file systems of dev/images/sy
 ends.
 """
 
+import re
+import subprocess
 import sys
 import time
 
-from hosts import LIMIT, Site, expect, wait
+from hosts import LIMIT, TOP, Site, expect, wait
 from runner import main
 
 AGENT, COORDINATOR = "slurm-enlist-agent.service", "slurm-enlist-coordinator.service"
@@ -86,14 +88,29 @@ def another_slurmd(site, before):
     wait("Slurm has it", lambda: set(site.records()["gpu-1"]["state"]) == {"MIXED", "DYNAMIC_NORM"}, LIMIT)
 
 
+def refused_by_debian_12(folder, units):
+    """Returns what the systemd of Debian 12 says against these units, which are texts by their name. Their programs are not there."""
+    folder.mkdir(exist_ok=True)
+    for name, text in units.items():
+        (folder / name).write_text(re.sub("/usr/sbin/slurmd|/usr/bin/slurm-enlist|/bin/kill", "/usr/bin/true", text))
+    script = """. "$0/dev/lib.sh"; root=$(readlink -f "$CACHE/images/systemd-debian/rootfs")
+        mount --bind "$1" "$root/mnt"; mount -t proc proc "$root/proc"; cd /; chroot "$root" sh -c 'systemd-analyze verify --man=no /mnt/*.service'"""
+    done = subprocess.run(["unshare", "--mount", "bash", "-c", script, TOP, folder], capture_output=True, text=True, check=False, timeout=LIMIT)
+    return done.stdout + done.stderr + (f"exit code {done.returncode}" if done.returncode else "")
+
+
 def a_host_joins_and_its_services_run(site):
     joined(site)
     site.runs("ctl", COORDINATOR, "slurmctld.service")
     site.runs("h1", AGENT, "slurmd.service")
+    texts = {}
     for host, units in (("ctl", [f"/usr/lib/systemd/system/{COORDINATOR}"]), ("h1", [f"{UNITS}/{AGENT}", f"{UNITS}/slurmd.service"])):
+        texts |= {unit.rpartition("/")[2]: site.out(host, "cat", unit) + "\n" for unit in units}
         done = site.run(host, "systemd-analyze", "verify", "--man=no", *units)
         expect(not done.stdout + done.stderr, f"systemd-analyze verify: {done.stdout}{done.stderr}")
         expect(not site.failed_units(host), f"units of {host} failed: {site.failed_units(host)}")
+    refused = refused_by_debian_12(site.folder / "units", texts)
+    expect(not refused, f"systemd of Debian 12: {refused}")
     expect(site.out("h1", "systemctl", "show", "--property=FragmentPath", "--value", "slurmd") == f"{UNITS}/slurmd.service",
            "systemd uses another unit for slurmd")
     expect(site.out("ctl", "srun", "hostname") == "h1", "no job runs there")
@@ -171,6 +188,44 @@ def a_controller_comes_back_after_a_reboot(site):
     expect(site.main_pid("h1", "slurmd") == slurmd, "slurmd was restarted")
 
 
+def a_node_returns_to_a_slurmctld_that_lost_its_state(site):
+    """The agent lets systemd reload slurmd, which registers again."""
+    joined(site)
+    job = site.submit()
+    began = site.out("h1", "systemctl", "show", "--property=ActiveEnterTimestampMonotonic", "slurmd")
+    site.ends_well(job, "h1")
+    site.run("ctl", "systemctl", "stop", "slurmctld")
+    site.run("ctl", "sh", "-c", "rm -rf /var/spool/slurmctld/*")
+    site.run("ctl", "systemctl", "start", "slurmctld")
+    wait("slurmd has registered again", lambda: site.nodes()["gpu-1"]["registrations"] == 1, LIMIT)
+    site.ready("gpu-1")
+    site.runs("h1", "slurmd.service")
+    expect(site.out("h1", "systemctl", "show", "--property=ActiveEnterTimestampMonotonic", "slurmd") == began, "slurmd was restarted, not reloaded")
+    expect(site.out("ctl", "srun", "hostname") == "h1", "no job runs there")
+    before = site.main_pid("h1", "slurmd")
+    site.run("h1", "systemctl", "restart", "slurmd")
+    wait("another slurmd runs", lambda: site.main_pid("h1", "slurmd") not in (before, "0"), LIMIT)
+    site.ready("gpu-1")
+
+
+def a_slurmd_of_somebody_else_is_left_alone(site):
+    with_pool(site)
+    unit = "[Service]\nExecStart=/usr/bin/sleep infinity\n[Install]\nWantedBy=multi-user.target\n"
+    site.write("h1", f"{UNITS}/slurmd.service", unit)
+    site.run("h1", "systemctl", "daemon-reload")
+    site.run("h1", "systemctl", "enable", "--now", "slurmd")
+    before = site.main_pid("h1", "slurmd")
+    site.install("h1", "slurm-enlist")
+    told = "slurmd runs already, and slurm-enlist has not started it: stop and disable it"
+    done = site.run("h1", "slurm-enlist", "join", "--token-file", "-", "--wait", "5", text=site.token() + "\n", check=False)
+    expect(done.returncode == 1 and told in done.stdout + done.stderr, f"join: {done.returncode} {done.stdout}{done.stderr}")
+    expect(site.main_pid("h1", "slurmd") == before, "slurmd was stopped")
+    site.run("h1", "systemctl", "disable", "--now", "slurmd")
+    site.ready("gpu-1")
+    site.runs("h1", "slurmd.service")
+    expect(site.out("h1", "cat", f"{UNITS}/slurmd.service.before-slurm-enlist") == unit.strip(), "the unit was not kept")
+
+
 def packages_that_are_removed_leave_slurm_alone(site):
     joined(site)
     job = site.submit()
@@ -196,7 +251,8 @@ def packages_that_are_removed_leave_slurm_alone(site):
 
 TESTS = [(function, 1) for function in (a_host_joins_and_its_services_run, a_job_outlives_a_restart_of_slurmd, an_agent_that_is_killed_is_started_again,
                                         a_coordinator_that_is_killed_is_started_again, a_host_comes_back_after_a_reboot,
-                                        a_controller_comes_back_after_a_reboot, packages_that_are_removed_leave_slurm_alone)]
+                                        a_controller_comes_back_after_a_reboot, a_node_returns_to_a_slurmctld_that_lost_its_state,
+                                        a_slurmd_of_somebody_else_is_left_alone, packages_that_are_removed_leave_slurm_alone)]
 
 if __name__ == "__main__":
     sys.exit(main(__doc__, TESTS, SystemdSite))
