@@ -144,7 +144,11 @@ address_of() { if [[ $1 == ctl ]]; then echo 10.9.0.1; else echo "10.9.0.$((10 +
 with_systemd() { [[ -d $dir/packages ]]; }
 
 # cgroup_of HOST: where the cgroups of its systemd are.
-cgroup_of() { echo "$(findmnt --noheadings --first-only --types cgroup2 --output TARGET)/enlist-$(basename "$dir")-$1"; }
+cgroup_of() {
+  local mount
+  mount=$(findmnt --noheadings --first-only --types cgroup2 --output TARGET) || fail "systemd needs cgroup2, and the machine has mounted none"
+  echo "$mount/enlist-$(basename "$dir")-$1"
+}
 no_cgroups() { # HOST: once its processes have ended
   local cgroup
   cgroup=$(cgroup_of "$1")

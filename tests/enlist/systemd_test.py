@@ -44,10 +44,13 @@ class SystemdSite(Site):
     def main_pid(self, host, unit):
         return self.out(host, "systemctl", "show", "--property=MainPID", "--value", unit)
 
+    def state(self, host, unit):
+        return self.out(host, "systemctl", "show", "--property=ActiveState", "--value", unit)
+
     def runs(self, host, *units):
         """Waits until these services run, and expects that they are started at the next boot."""
         for unit in units:
-            wait(f"{unit} of {host} is active", lambda u=unit: self.run(host, "systemctl", "is-active", u, check=False).stdout.strip() == "active", LIMIT)
+            wait(f"{unit} of {host} is active", lambda u=unit: self.state(host, u) == "active", LIMIT)
             expect(self.out(host, "systemctl", "is-enabled", unit) == "enabled", f"{unit} of {host} is not enabled")
 
     def restart(self, host):
@@ -62,8 +65,8 @@ class SystemdSite(Site):
     def tell(self):
         super().tell()
         for path in self.folder.glob("pids/*"):
-            print(f"--- the journal of {path.name}", *self.run(path.name, "journalctl", "--no-pager", "--lines", "60", check=False).stdout.splitlines(),
-                  sep="\n", flush=True)
+            journal = self.run(path.name, "journalctl", "--no-pager", "--lines", "60", check=False).stdout
+            print(f"--- the journal of {path.name}", *journal.splitlines(), sep="\n", flush=True)
 
 
 def with_pool(site):
@@ -188,6 +191,39 @@ def a_controller_comes_back_after_a_reboot(site):
     expect(site.main_pid("h1", "slurmd") == slurmd, "slurmd was restarted")
 
 
+def hosts_come_back_after_a_power_cut(site):
+    """The controller comes back long after its host, as it may when the power fails in the whole building."""
+    joined(site)
+    for host in ("ctl", "h1"):
+        site.script("kill", host)
+    site.script("boot", "h1")
+    # A slurmd that fails is started five times by systemd, in some 10 s.
+    time.sleep(30)
+    site.script("boot", "ctl")
+    wait("the coordinator answers", lambda: site.run("ctl", "slurm-enlist", "node", "list", check=False).returncode == 0, LIMIT)
+    site.ready("gpu-1")
+    site.runs("h1", AGENT, "slurmd.service")
+    site.runs("ctl", COORDINATOR, "slurmctld.service")
+    expect(site.out("ctl", "srun", "hostname") == "h1", "no job runs there")
+
+
+def a_slurmd_that_fails_is_told(site):
+    """The cause is told on the host and at the coordinator, also once systemd has given up. Then it is started again."""
+    with_pool(site)
+    site.write("h1", "/usr/local/sbin/slurmd", '#!/bin/sh\ncase "$1" in -V | -C) exec /usr/sbin/slurmd "$@" ;; esac\n'
+               '[ ! -e /root/good ] || exec /usr/sbin/slurmd "$@"\necho "slurmd: fatal: no such disk" >&2; exit 1\n', "0755")
+    site.install("h1", "slurm-enlist")
+    done = site.run("h1", "slurm-enlist", "join", "--token-file", "-", "--slurmd", "/usr/local/sbin/slurmd", text=site.token() + "\n", check=False)
+    expect(done.returncode == 1 and "no such disk" in done.stdout, f"join: {done.returncode} {done.stdout}{done.stderr}")
+    expect("no such disk" in site.phase("gpu-1", "Refused"), f"the message is {site.nodes()['gpu-1']['message']}")
+    wait("systemd has given up", lambda: "start-limit-hit" in site.journal("h1", "slurmd.service") or
+         "Start request repeated too quickly" in site.journal("h1", "slurmd.service"), LIMIT)
+    wait("the host has the cause", lambda: "no such disk" in site.status("h1")["message"], LIMIT)
+    site.run("h1", "touch", "/root/good")
+    site.ready("gpu-1")
+    site.runs("h1", AGENT, "slurmd.service")
+
+
 def a_node_returns_to_a_slurmctld_that_lost_its_state(site):
     """The agent lets systemd reload slurmd, which registers again."""
     joined(site)
@@ -235,7 +271,7 @@ def packages_that_are_removed_leave_slurm_alone(site):
     site.run("h1", "dpkg", "--purge", "slurm-enlist")
     site.run("ctl", "dpkg", "--purge", "slurm-enlist-coordinator")
     for host, unit in (("h1", AGENT), ("ctl", COORDINATOR)):
-        expect(site.run(host, "systemctl", "is-active", unit, check=False).stdout.strip() == "inactive", f"{unit} of {host} is there still")
+        expect(site.state(host, unit) == "inactive", f"{unit} of {host} runs still")
         expect(not site.failed_units(host), f"units of {host} failed: {site.failed_units(host)}")
     site.runs("h1", "slurmd.service")
     expect(site.main_pid("h1", "slurmd") == slurmd, "slurmd was restarted")
@@ -249,10 +285,11 @@ def packages_that_are_removed_leave_slurm_alone(site):
     site.ready("gpu-1")
 
 
-TESTS = [(function, 1) for function in (a_host_joins_and_its_services_run, a_job_outlives_a_restart_of_slurmd, an_agent_that_is_killed_is_started_again,
-                                        a_coordinator_that_is_killed_is_started_again, a_host_comes_back_after_a_reboot,
-                                        a_controller_comes_back_after_a_reboot, a_node_returns_to_a_slurmctld_that_lost_its_state,
-                                        a_slurmd_of_somebody_else_is_left_alone, packages_that_are_removed_leave_slurm_alone)]
+TESTS = [(function, 1) for function in (
+    a_host_joins_and_its_services_run, a_job_outlives_a_restart_of_slurmd, an_agent_that_is_killed_is_started_again,
+    a_coordinator_that_is_killed_is_started_again, a_host_comes_back_after_a_reboot, a_controller_comes_back_after_a_reboot,
+    hosts_come_back_after_a_power_cut, a_slurmd_that_fails_is_told, a_node_returns_to_a_slurmctld_that_lost_its_state,
+    a_slurmd_of_somebody_else_is_left_alone, packages_that_are_removed_leave_slurm_alone)]
 
 if __name__ == "__main__":
     sys.exit(main(__doc__, TESTS, SystemdSite))
