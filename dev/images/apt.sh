@@ -1,4 +1,4 @@
-# How roots that are made on this machine reach Debian. Source it after dev/lib.sh. Who does says what `fail` is.
+# Functions of scripts that make root file systems of Debian packages. Source it after dev/lib.sh. `fail` is defined by the script that sources it.
 # shellcheck shell=bash
 
 # The mirror that this machine takes Debian's main component from.

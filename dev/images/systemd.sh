@@ -1,7 +1,7 @@
 #!/bin/bash
 # Makes root file systems with Debian's systemd, for the tests of slurm-enlist's packages.
 #
-#   systemd.sh debian     a plain Debian 12: nothing of Slurm or slurm-enlist, and none of its libraries
+#   systemd.sh debian     a plain Debian 12, without Slurm, slurm-enlist and its libraries
 #   systemd.sh TAG        the base of a Slurm release (build.sh), with systemd and the libraries that the packages in build/packages need.
 #                         They come from Debian 12, for which the packages are made.
 #
@@ -31,7 +31,7 @@ debian_root() { # DIRECTORY
     --customize-hook='rm -f "$1"/etc/dpkg/dpkg.cfg.d/99mmdebstrap' $suite "$1/rootfs" "deb $(debian_mirror) $suite main"
 }
 
-# systemd_layer DIRECTORY BASE DEPENDS: in mount and process namespaces of its own, so that nothing of it stays, whatever ends it.
+# systemd_layer DIRECTORY BASE DEPENDS. In mount and process namespaces of its own, so that no mount is left when it is interrupted.
 systemd_layer() {
   mkdir -p "$1"/{upper,work,root}
   apt_options >"$1/apt.conf"
@@ -44,7 +44,7 @@ systemd_layer() {
     mount -t tmpfs tmpfs "$root/dev"
     mount -t tmpfs tmpfs "$root/run"
     for device in null zero random urandom; do cp -a /dev/$device "$root/dev/"; done
-    # What is needed here only is hidden again.
+    # The mounts hide these files. In the layer they are empty, or as they were.
     for file in /etc/resolv.conf /etc/apt/apt.conf /etc/apt/sources.list.d/enlist.list; do mkdir -p "$root${file%/*}"; : >>"$root$file"; done
     mount --bind /etc/resolv.conf "$root/etc/resolv.conf"
     mount --bind "$1/apt.conf" "$root/etc/apt/apt.conf"
@@ -54,13 +54,14 @@ systemd_layer() {
     export DEBIAN_FRONTEND=noninteractive LC_ALL=C
     chroot "$root" apt-get -q update
     chroot "$root" apt-get -q -y satisfy "systemd, systemd-sysv, dbus, $3"
-    # What runs on a host is what its administrator enables.
+    # Debian enables these services when it installs them.
     for unit in slurmctld slurmd slurmdbd slurmrestd sackd ssh; do chroot "$root" systemctl disable "$unit"; done
     rm -rf "$root"/var/lib/apt/lists/* "$root"/var/cache/{apt,debconf}/*
   ' bash "$@"
 }
 
-# made NAME LINK COMMAND...: makes $cache/NAME with the command, which gets the directory as its first further argument, unless it is there.
+# made NAME LINK COMMAND [ARGUMENT...]: runs `COMMAND DIRECTORY ARGUMENT...` and names the directory $cache/NAME, unless that is there. LINK then
+# points at it.
 made() {
   local name=$1 link=$2 log=$cache/$2.log temporary=$cache/tmp-$1-$$
   if [[ ! -d $cache/$name ]]; then
@@ -73,7 +74,7 @@ made() {
     mv "$temporary" "$cache/$name"
   fi
   ln -sfn "$name" "$cache/$link"
-  # Older ones are of no use to anybody.
+  # Delete older ones, unless they were used within a day.
   find "$cache" -maxdepth 1 -name "${name%-*}-????????????????" -type d | while read -r directory; do
     [[ $(find "$cache" -maxdepth 1 -lname "${directory##*/}") != '' || $(find "$directory" -maxdepth 0 -mtime +0) == '' ]] ||
       rm -rf --one-file-system "$directory"

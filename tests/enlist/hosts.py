@@ -31,7 +31,7 @@ def releases():
 class Site:
     """The controller `ctl` and hosts, in namespaces. As a context manager, ends all of them."""
 
-    flags = ()  # further ones with which enlist-hosts.sh starts them
+    flags = ()  # further arguments of `enlist-hosts.sh start`
 
     def __init__(self, release, folder, hosts):
         self.release, self.folder, self.hosts = release, pathlib.Path(folder), hosts

@@ -48,13 +48,13 @@ class SystemdSite(Site):
         return self.out(host, "systemctl", "show", "--property=ActiveState", "--value", unit)
 
     def runs(self, host, *units):
-        """Waits until these services run, and expects that they are started at the next boot."""
+        """Waits until these services run, and checks that they are enabled."""
         for unit in units:
             wait(f"{unit} of {host} is active", lambda u=unit: self.state(host, u) == "active", LIMIT)
             expect(self.out(host, "systemctl", "is-enabled", unit) == "enabled", f"{unit} of {host} is not enabled")
 
     def restart(self, host):
-        """Shuts a host down in an orderly way, and starts it again."""
+        """Shuts a host down in an orderly way, and boots it."""
         self.run(host, "systemctl", "poweroff", check=False)
         wait(f"{host} is down", lambda: self.run(host, "true", check=False).returncode != 0, LIMIT)
         self.script("boot", host)
@@ -85,14 +85,14 @@ def joined(site):
 
 
 def another_slurmd(site, before):
-    """Waits until another slurmd than before has registered, and expects that its node still has the job."""
+    """Waits until slurmd has another main process than before, and Slurm reports its node as MIXED: it has a job."""
     wait("another slurmd runs", lambda: site.main_pid("h1", "slurmd") not in (before, "0"), LIMIT)
     site.runs("h1", "slurmd.service")
     wait("Slurm has it", lambda: set(site.records()["gpu-1"]["state"]) == {"MIXED", "DYNAMIC_NORM"}, LIMIT)
 
 
 def refused_by_debian_12(folder, units):
-    """Returns what the systemd of Debian 12 says against these units, which are texts by their name. Their programs are not there."""
+    """Returns the complaints of Debian 12's systemd about these units: texts by name. Their programs are replaced: Debian 12 has none of them."""
     folder.mkdir(exist_ok=True)
     for name, text in units.items():
         (folder / name).write_text(re.sub("/usr/sbin/slurmd|/usr/bin/slurm-enlist|/bin/kill", "/usr/bin/true", text))
@@ -161,7 +161,7 @@ def a_coordinator_that_is_killed_is_started_again(site):
 
 
 def a_host_comes_back_after_a_reboot(site):
-    """Once its power fails, once it is shut down in an orderly way. Nobody starts anything."""
+    """The power fails, and later the host is shut down in an orderly way. Both times, systemd starts the services."""
     joined(site)
     for act in ("power", "shutdown"):
         before = site.registered("gpu-1")
@@ -180,7 +180,7 @@ def a_controller_comes_back_after_a_reboot(site):
     joined(site)
     job = site.submit()
     slurmd = site.main_pid("h1", "slurmd")
-    # slurmctld saves its jobs when it ends, and else every few seconds.
+    # slurmctld saves its jobs every few seconds, and when it is stopped. A power cut would lose this one.
     site.restart("ctl")
     wait("the coordinator answers", lambda: site.run("ctl", "slurm-enlist", "node", "list", check=False).returncode == 0, LIMIT)
     site.runs("ctl", COORDINATOR, "slurmctld.service")
@@ -192,12 +192,12 @@ def a_controller_comes_back_after_a_reboot(site):
 
 
 def hosts_come_back_after_a_power_cut(site):
-    """The controller comes back long after its host, as it may when the power fails in the whole building."""
+    """The power of all hosts fails, and the controller comes back long after the host."""
     joined(site)
     for host in ("ctl", "h1"):
         site.script("kill", host)
     site.script("boot", "h1")
-    # A slurmd that fails is started five times by systemd, in some 10 s.
+    # systemd gives up a slurmd that fails five times within 30 s.
     time.sleep(30)
     site.script("boot", "ctl")
     wait("the coordinator answers", lambda: site.run("ctl", "slurm-enlist", "node", "list", check=False).returncode == 0, LIMIT)
@@ -208,7 +208,7 @@ def hosts_come_back_after_a_power_cut(site):
 
 
 def a_slurmd_that_fails_is_told(site):
-    """The cause is told on the host and at the coordinator, also once systemd has given up. Then it is started again."""
+    """The host and the coordinator report the cause, also after systemd has given up. The agent starts slurmd when the cause is gone."""
     with_pool(site)
     site.write("h1", "/usr/local/sbin/slurmd", '#!/bin/sh\ncase "$1" in -V | -C) exec /usr/sbin/slurmd "$@" ;; esac\n'
                '[ ! -e /root/good ] || exec /usr/sbin/slurmd "$@"\necho "slurmd: fatal: no such disk" >&2; exit 1\n', "0755")
@@ -225,7 +225,7 @@ def a_slurmd_that_fails_is_told(site):
 
 
 def a_node_returns_to_a_slurmctld_that_lost_its_state(site):
-    """The agent lets systemd reload slurmd, which registers again."""
+    """The agent reloads slurmd through systemd, so that it registers again."""
     joined(site)
     job = site.submit()
     began = site.out("h1", "systemctl", "show", "--property=ActiveEnterTimestampMonotonic", "slurmd")
@@ -275,7 +275,7 @@ def packages_that_are_removed_leave_slurm_alone(site):
         expect(not site.failed_units(host), f"units of {host} failed: {site.failed_units(host)}")
     site.runs("h1", "slurmd.service")
     expect(site.main_pid("h1", "slurmd") == slurmd, "slurmd was restarted")
-    # With the packages, all goes on.
+    # After another installation, the services go on with the same node.
     site.install("ctl", "slurm-enlist-coordinator")
     site.coordinate()
     site.install("h1", "slurm-enlist")
