@@ -262,6 +262,21 @@ def a_slurmd_of_somebody_else_is_left_alone(site):
     expect(site.out("h1", "cat", f"{UNITS}/slurmd.service.before-slurm-enlist") == unit.strip(), "the unit was not kept")
 
 
+def a_slurmd_as_debian_leaves_it_is_taken_over(site):
+    """Debian enables and starts slurmd when it installs it. Without a configuration, slurmd fails."""
+    with_pool(site)
+    site.run("h1", "systemctl", "enable", "slurmd")
+    site.run("h1", "systemctl", "start", "--no-block", "slurmd")
+    wait("slurmd looks for a slurmctld", lambda: "failed to load configs" in site.journal("h1", "slurmd.service"), LIMIT)
+    # systemd would do so after 90 s.
+    site.run("h1", "systemctl", "kill", "--signal=KILL", "slurmd")
+    wait("it has failed", lambda: site.state("h1", "slurmd") == "failed", LIMIT)
+    site.enlist("h1")
+    site.ready("gpu-1")
+    site.runs("h1", "slurmd.service")
+    expect(site.out("ctl", "srun", "hostname") == "h1", "no job runs there")
+
+
 def packages_that_are_removed_leave_slurm_alone(site):
     joined(site)
     job = site.submit()
@@ -289,7 +304,7 @@ TESTS = [(function, 1) for function in (
     a_host_joins_and_its_services_run, a_job_outlives_a_restart_of_slurmd, an_agent_that_is_killed_is_started_again,
     a_coordinator_that_is_killed_is_started_again, a_host_comes_back_after_a_reboot, a_controller_comes_back_after_a_reboot,
     hosts_come_back_after_a_power_cut, a_slurmd_that_fails_is_told, a_node_returns_to_a_slurmctld_that_lost_its_state,
-    a_slurmd_of_somebody_else_is_left_alone, packages_that_are_removed_leave_slurm_alone)]
+    a_slurmd_of_somebody_else_is_left_alone, a_slurmd_as_debian_leaves_it_is_taken_over, packages_that_are_removed_leave_slurm_alone)]
 
 if __name__ == "__main__":
     sys.exit(main(__doc__, TESTS, SystemdSite))
