@@ -10,6 +10,7 @@ packages_of() {
     cluster) packages_of base; echo gcc=gcc libc6-dev containerd=containerd runc=runc containernetworking-plugins ;;
     smoke) echo busybox-static ;;
     database) echo mariadbd=mariadb-server-core ;; # the program alone: nothing of it starts by itself
+    packages) echo dpkg-shlibdeps=dpkg-dev ;;
     images) echo mmdebstrap=mmdebstrap jq=jq ca-certificates ;;
     build)
       echo g++=g++ cmake=cmake ninja=ninja-build ccache=ccache mold=mold libboost1.81-dev libssl-dev libsimdjson-dev nlohmann-json3-dev \
@@ -20,7 +21,7 @@ packages_of() {
     test) echo python3=python3 python3-yaml ;;
     monitoring) echo prometheus=prometheus ;; # promtool too; nothing of it starts by itself
     docs) echo dot=graphviz ;;
-    *) die "unknown group of packages: $1" "dev/deps.sh base|cluster|smoke|database|images|build|clang|lint|test|monitoring|docs" ;;
+    *) die "unknown group of packages: $1" "dev/deps.sh base|cluster|smoke|database|packages|images|build|clang|lint|test|monitoring|docs" ;;
   esac
 }
 

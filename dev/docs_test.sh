@@ -133,7 +133,7 @@ check "the first header of each folder says what the folder is for: // Folder NA
 check "each folder of src and sim is in docs/architecture.md" "$unnamed"
 
 # A block of code under the line "`FILE`:" is in that file.
-quoting=(docs/how-to/add-a-program.md docs/enlistment/get-started.md)
+quoting=(docs/how-to/add-a-program.md)
 quotes=0
 unlike=''
 while IFS= read -r -d '' file && IFS= read -r -d '' block; do

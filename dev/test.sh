@@ -10,7 +10,7 @@
 
 # Builds come first, so that no test with a real clock runs beside one.
 gate=(shell format build unit charts sim simasan main)
-beside=(tidy tsan properties histories enlist lifecycle cluster conformance e2e upgrade)
+beside=(tidy tsan properties histories enlist packages lifecycle cluster conformance e2e upgrade)
 declare -A suites=(
   [shell]="the scripts' own tests"
   [format]="clang-format"
@@ -25,6 +25,7 @@ declare -A suites=(
   [properties]="the property tests, with a random seed"
   [histories]="the simulator: 200 histories, and every fault at every fourth write"
   [enlist]="slurm-enlist with hosts in namespaces, each Slurm release that there are images of"
+  [packages]="slurm-enlist's packages on a plain Debian, and its services under systemd, with each Slurm release that there are images of"
   [lifecycle]="the local cluster itself: refusals, interrupted and unclean stops, nothing left, no WatchList"
   [cluster]="a local Kubernetes: pods, network, DNS, volumes"
   [conformance]="clients and simulators against the real Kubernetes and the real Slurm"
@@ -145,6 +146,15 @@ run_enlist() {
   "$DEV/cpp.sh" release slurm-enlist
   python3 "$TOP/tests/enlist/enlist_test.py"
 }
+run_packages() {
+  "$DEV/deps.sh" test
+  "$DEV/images/build.sh" >/dev/null
+  "$DEV/packages.sh"
+  local tag
+  for tag in debian $(slurm_releases made); do "$DEV/images/systemd.sh" "$tag"; done
+  "$TOP/tests/enlist/packages_test.sh"
+  python3 "$TOP/tests/enlist/systemd_test.py"
+}
 run_lifecycle() { "$DEV/lifecycle.sh"; }
 run_cluster() { "$DEV/up.sh" && "$DEV/smoke.sh"; }
 run_conformance() { "$DEV/up.sh" && "$DEV/conformance.sh"; }
@@ -182,7 +192,7 @@ fi
 needs_cluster=
 for suite in "$@"; do
   [[ -n ${suites[$suite]:-} ]] || die "unknown suite: $suite" "dev/test.sh [${gate[*]} ${beside[*]}]"
-  if [[ $on_the_cluster == *" $suite "* || $suite == tsan || $suite == enlist ]]; then
+  if [[ $on_the_cluster == *" $suite "* || $suite == tsan || $suite == enlist || $suite == packages ]]; then
     need_root "make test; or, as you are: make test SUITES=\"shell format unit sim simasan\"" "suite $suite needs root: it makes namespaces."
   fi
   [[ $on_the_cluster != *" $suite "* ]] || needs_cluster=1

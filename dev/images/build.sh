@@ -22,6 +22,7 @@
 #   notify-init                                         the newest build of it
 # Packages come from the Debian mirror that this machine uses; SLURM_OPERATOR_DEBIAN_MIRROR names another one.
 . "$(dirname "$0")/../lib.sh"
+. "$DEV/images/apt.sh"
 
 recipes=$TOP/images
 cache=$CACHE/images
@@ -47,30 +48,6 @@ digest_of() { sha256sum <"$1" | cut -d' ' -f1; }
 # need COMMAND: of the packages that dev/deps.sh knows.
 need() {
   command -v "$1" >/dev/null || "$DEV/deps.sh" images build >&2
-}
-
-# The mirror that this machine takes Debian's main component from.
-debian_mirror() {
-  if [[ -n ${SLURM_OPERATOR_DEBIAN_MIRROR-} ]]; then
-    echo "$SLURM_OPERATOR_DEBIAN_MIRROR"
-    return
-  fi
-  local mirror
-  mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Origin: Debian' 'Label: Debian' \
-    'Component: main' | head -n1) || true
-  [[ -n $mirror ]] || fail "no Debian mirror among apt's sources (has apt-get update been run?); set SLURM_OPERATOR_DEBIAN_MIRROR"
-  echo "${mirror%/}"
-}
-
-# What apt must be told to reach the mirror from here.
-network_options() {
-  local key value
-  for key in Acquire::http::Proxy Acquire::https::Proxy Acquire::https::CAInfo; do
-    value=$(apt-config dump "$key" | sed -n "s/^$key \"\(.*\)\";$/\1/p")
-    if [[ -z $value && $key == Acquire::http::Proxy ]]; then value=${http_proxy-}; fi
-    if [[ -z $value && $key == Acquire::https::Proxy ]]; then value=${https_proxy-}; fi
-    [[ -z $value ]] || printf '%s "%s"\n' "$key" "$value"
-  done
 }
 
 # base_of SUITE: makes sure of the base of a suite; $base is its directory, or empty where the packages could not be

@@ -6,17 +6,14 @@ Usage: enlist_test.py [--slurm 26.05] [--dir DIR] [NAME...]     tests whose name
 Needs root and build/release/slurm-enlist. KEEP=1 keeps the hosts of the first test that fails, and ends.
 """
 
-import argparse
 import base64
 import hashlib
 import os
-import shutil
 import sys
-import tempfile
 import time
-import traceback
 
-from hosts import LIMIT, POOL_FILE, STATE, Failed, Site, expect, idle, releases, wait
+from hosts import LIMIT, POOL_FILE, STATE, expect, idle, releases, wait
+from runner import main
 
 TESTS = []
 
@@ -844,48 +841,5 @@ def the_network_of_a_host_is_cut(site):
     expect(site.processes("h1", "/usr/sbin/slurmd") == before, "slurmd was restarted")
 
 
-# --- Running the tests ----------------------------------------------------------------------------------------------
-
-
-def run(release, folder, function, hosts):
-    """Runs a test on hosts of its own. Returns whether it passed."""
-    name, began = f"{release} {function.__name__.replace('_', ' ')}", time.monotonic()
-    site = Site(release, folder, hosts)
-    try:
-        site.__enter__()
-        function(site)
-    except Exception as error:  # pylint: disable=broad-except
-        print(f"not ok  {name}: {error if isinstance(error, Failed) else traceback.format_exc()}", flush=True)
-        if not os.environ.get("KEEP"):
-            site.tell()
-            site.__exit__(None, None, None)
-        return False
-    site.__exit__(None, None, None)
-    print(f"ok      {name} ({time.monotonic() - began:.1f} s)", flush=True)
-    return True
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--slurm", action="append", help="Slurm release of the local images; may be repeated")
-    parser.add_argument("--dir", help="where the hosts are (default: a new folder in /tmp)")
-    parser.add_argument("names", nargs="*")
-    arguments = parser.parse_args()
-    chosen = [(function, hosts) for function, hosts in TESTS
-              if not arguments.names or any(part in function.__name__ for part in arguments.names)]
-    folder = arguments.dir or tempfile.mkdtemp(prefix="enlist-test.")
-    results = []
-    for release in arguments.slurm or releases():
-        for function, hosts in chosen:
-            results.append(run(release, folder, function, hosts))
-            if not results[-1] and os.environ.get("KEEP"):
-                print(f"the hosts are kept in {folder}", flush=True)
-                return 1
-    if not arguments.dir:
-        shutil.rmtree(folder, ignore_errors=True)
-    print(f"{sum(results)} passed, {len(results) - sum(results)} failed")
-    return 0 if results and all(results) else 1
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(__doc__, TESTS))

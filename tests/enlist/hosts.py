@@ -31,6 +31,8 @@ def releases():
 class Site:
     """The controller `ctl` and hosts, in namespaces. As a context manager, ends all of them."""
 
+    flags = ()  # further arguments of `enlist-hosts.sh start`
+
     def __init__(self, release, folder, hosts):
         self.release, self.folder, self.hosts = release, pathlib.Path(folder), hosts
         self.coordinators = self.began = 0
@@ -40,7 +42,7 @@ class Site:
         self.began = int(time.time())
         for log in self.folder.glob("log/*"):
             log.unlink()
-        self.script("start", "-n", str(self.hosts))
+        self.script("start", "-n", str(self.hosts), *self.flags)
         return self
 
     def __exit__(self, kind, error, trace):

@@ -42,7 +42,8 @@ std::unique_ptr<Host> local_host();
 /// The state of a service.
 struct ServiceState {
   bool running = false;
-  std::string error{};  ///< Why it does not run: the last lines of its log, or its exit code.
+  /// Why it does not run: the last lines of its log, or its exit code. Empty if somebody else has started it, and it has ended.
+  std::string error{};
   /// It is being started or stopped just now, or the service manager will start it again by itself: wait.
   bool changing = false;
   /// The arguments of the process that runs, or else those with which it was last started. nullopt: not by this program.

@@ -110,7 +110,8 @@ class SystemdService final : public Service {
       else
         out.changing = true;
     }
-    if (!out.running && (active == "failed" || sub == "auto-restart"))
+    // The failure of a slurmd that somebody else has started says nothing about ours: Debian starts one when it is installed.
+    if (!out.running && ((active == "failed" && out.arguments) || sub.starts_with("auto-restart")))
       out.error = why(values["Result"], values["ExecMainStatus"]);
     return out;
   }

@@ -130,6 +130,18 @@ TEST_F(SystemdServiceTest, ASlurmdOfOthersHasNoArguments) {
   EXPECT_EQ(service->state(), (ServiceState{.running = true}));
 }
 
+TEST_F(SystemdServiceTest, TheFailureOfASlurmdOfOthersIsNotOurs) {
+  host.programs["journalctl"].out = "slurmd: error: failed to load configs\n";
+  shows("ActiveState=failed\nSubState=failed\nMainPID=0\nResult=timeout\nExecMainStatus=15\n");
+  EXPECT_EQ(service->state(), ServiceState{});
+  file("/etc/default/slurmd") = "SLURMD_OPTIONS=-v\n";
+  EXPECT_EQ(service->state(), ServiceState{});
+  shows("ActiveState=activating\nSubState=auto-restart-queued\nMainPID=0\nResult=exit-code\nExecMainStatus=1\n");
+  EXPECT_TRUE(service->state()->changing);
+  EXPECT_EQ(service->state()->error, "slurmd ended (exit-code, exit code 1): slurmd: error: failed to load configs")
+      << "the agent waits for it, and has to say why";
+}
+
 TEST_F(SystemdServiceTest, TellsWhyItFailed) {
   file("/etc/default/slurmd") = defaults_file({"-Z"});
   host.programs["journalctl _SYSTEMD_UNIT=slurmd.service"].out =

@@ -1,0 +1,52 @@
+#!/bin/bash
+# Builds the Debian packages slurm-enlist and slurm-enlist-coordinator in build/packages, from build/release/slurm-enlist. The same commit
+# makes the same files. Usage: dev/packages.sh
+. "$(dirname "$0")/lib.sh"
+
+"$DEV/deps.sh" packages
+"$DEV/cpp.sh" release slurm-enlist
+
+out=$TOP/build/packages
+version=$(sed -n 's/^project(.* VERSION \([^ ]*\) .*/\1/p' "$TOP/CMakeLists.txt")
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -C "$TOP" log -1 --format=%ct)}
+export SOURCE_DATE_EPOCH
+maintainer="The authors of slurm-operator <slurm-operator@localhost>"
+
+rm -rf "$out"
+mkdir -p "$out"
+stage=$(mktemp -d)
+trap 'rm -rf "$stage"' EXIT
+
+# libraries_of PROGRAM: the packages that have them.
+libraries_of() {
+  mkdir -p "$stage"/{source/debian,slurm-enlist/DEBIAN}
+  printf 'Source: slurm-enlist\n\nPackage: slurm-enlist\nArchitecture: any\n' >"$stage/source/debian/control"
+  (cd "$stage/source" && dpkg-shlibdeps -O -e"$1") | sed -n 's/^shlibs:Depends=//p'
+}
+
+# package NAME ARCHITECTURE: makes the package of the files in its stage.
+package() {
+  local name=$1 root=$stage/$1 recipe=$TOP/packages/$1
+  install -D -m 0644 "$TOP/LICENSE" "$root/usr/share/doc/$name/copyright"
+  mkdir -p "$root/DEBIAN"
+  {
+    sed "/^Description:/,\$d; s/\${version}/$version/; s/\${libraries}/$libraries/" "$recipe/control"
+    printf '%s\n' "Version: $version" "Architecture: $2" "Source: slurm-operator" "Maintainer: $maintainer" \
+      "Installed-Size: $(find "$root" -type f -printf '%s\n' | awk '{ sum += int(($1 + 1023) / 1024) } END { print sum }')"
+    sed -n '/^Description:/,$p' "$recipe/control"
+  } >"$root/DEBIAN/control"
+  install -m 0755 "$recipe/prerm" "$root/DEBIAN/"
+  (cd "$root" && find usr -type f -print0 | LC_ALL=C sort -z | xargs -0 md5sum >DEBIAN/md5sums)
+  find "$root" -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +
+  dpkg-deb --root-owner-group -Zxz --threads-max=1 --build "$root" "$out" >/dev/null
+}
+
+install -D -m 0755 "$TOP/build/release/slurm-enlist" "$stage/slurm-enlist/usr/bin/slurm-enlist"
+libraries=$(libraries_of "$stage/slurm-enlist/usr/bin/slurm-enlist")
+[[ -n $libraries ]] || die "dpkg-shlibdeps names no libraries" "look at what it printed above"
+package slurm-enlist "$(dpkg --print-architecture)"
+
+install -D -m 0644 -t "$stage/slurm-enlist-coordinator/usr/lib/systemd/system" "$TOP"/packages/slurm-enlist-coordinator/*.service
+package slurm-enlist-coordinator all
+
+for file in "$out"/*.deb; do say "               ${file#"$TOP/"}"; done
