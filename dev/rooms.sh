@@ -77,6 +77,7 @@ sees_no sim_oracles operator/operator.hpp
 sees_no sim operator/operator.hpp sim/programs/operator/program.hpp example/keeper.hpp
 sees_no sim_example operator/operator.hpp
 sees_no sim_bridge operator/operator.hpp sim/programs/operator/program.hpp
+sees_no sim_enlist operator/operator.hpp bridge/bridge.hpp enlist/cli/program.hpp sim/programs/operator/program.hpp
 
 # What plans are made of sees no cache, no client and nothing else that reads or writes.
 for room in "${!folders[@]}"; do

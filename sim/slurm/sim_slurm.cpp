@@ -334,7 +334,7 @@ void SimSlurm::reload_all() {
   if (!up_) return;
   for (auto& [name, slurmd] : slurmds_) {
     const auto node = nodes_.find(name);
-    if (!slurmd.registered || node == nodes_.end() || !slurmd.keys.accept(keys_)) continue;
+    if (!slurmd.registered || node == nodes_.end() || slurmd.away || !slurmd.keys.accept(keys_)) continue;
     SlurmKeys keys = key_file(name);
     if (keys.kids.empty()) continue;
     slurmd.keys = std::move(keys);

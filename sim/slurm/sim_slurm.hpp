@@ -41,6 +41,8 @@ struct SlurmOptions {
   core::Duration failover{2000};           ///< The time slurmd needs for a host of --conf-server that does not answer.
   std::string listens = "slurmctld:6817";  ///< The address of this slurmctld for --conf-server.
   int cpus = 4;                            ///< The CPUs of a node, unless its --conf sets them.
+  /// Slurm keeps the instance id of the first registration as long as it has the record (seen with 26.05.5).
+  bool keeps_instance = false;
   /// If set, accounting is enforced, and a job with another account or QOS is refused.
   std::optional<std::set<std::string>> accounts{}, qos{};
   std::int64_t memory = 24000;  ///< A machine's memory in MiB, unless set_memory changes it. Machines have no GRES.
@@ -296,11 +298,21 @@ class SimSlurm {
   void reload_slurmd(const std::string& name);
   /// Sets the memory in MiB that slurmds report from their next registrations on.
   void set_memory(std::int64_t memory) { options_.memory = memory; }
-  /// Ends the slurmd, as its own end or a stop of its machine does. The record stays.
+  /// Ends the slurmd with all of its jobs, as the end of its container or of its machine does. The record stays.
   void stop_slurmd(const std::string& name);
+  /// Ends the slurmd alone. Its jobs go on, as on a host where slurmstepd outlives slurmd: the next slurmd of this name finds
+  /// them.
+  void end_slurmd(const std::string& name);
+  /// Cuts the slurmd off from slurmctld, or connects it again. A slurmd that hangs is cut off, too. The next slurmd of this
+  /// name is connected.
+  void cut_slurmd(const std::string& name, bool cut);
+  /// Loses the registrations that are under way: slurmctld has answered the slurmds, and creates no records.
+  void lose_registrations();
   [[nodiscard]] bool slurmd_runs(const std::string& name) const { return slurmds_.contains(name); }
   /// Reports whether the slurmd runs, and accepts slurmctld's messages.
   [[nodiscard]] bool hears(const std::string& name) const;
+  /// Reports whether the slurmd runs and has a connection to slurmctld.
+  [[nodiscard]] bool reached(const std::string& name) const;
   /// Returns the slurmds that slurmctld knows and whose configuration is not slurmctld's. slurmctld sends a new configuration
   /// only to slurmds that have registered before.
   [[nodiscard]] std::vector<std::string> outdated() const;
@@ -395,6 +407,8 @@ class SimSlurm {
     std::int64_t booted = 0;
     bool refused = false;     ///< slurmctld answered with success, but created no record; slurmd does not retry.
     bool registered = false;  ///< slurmctld has accepted its registration since its start.
+    bool away = false;        ///< It is cut off from slurmctld.
+    bool finds_jobs = false;  ///< The jobs of the slurmd before it go on.
     SlurmKeys keys;
     /// The configuration that slurmd fetched at its start, or when slurmctld told it to. nullopt: none yet.
     std::optional<std::string> fetched;
@@ -426,7 +440,8 @@ class SimSlurm {
   void lose_external_nodes(const SimJob& job);
   void set_down(SimNode& node, JobLoss::Cause cause, const std::string& by);
   /// Ends the jobs of the node. `external`: also ends external jobs, which the start of a new slurmd does not end.
-  void release_jobs(const std::string& node, JobLoss::Cause cause, const std::string& by, bool external = true);
+  void release_jobs(const std::string& node, JobLoss::Cause cause, const std::string& by, bool external = true,
+                    bool doomed_only = false);
   void doom_jobs(const std::string& node);
   void fail_job(SimJob& job, JobLoss::Cause cause);
   void lose_launches(JobLoss::Cause cause);
@@ -477,6 +492,7 @@ class SimSlurm {
   /// By node: the jobs that it was given, of which some may have left it. Worlds with thousands of jobs need the index.
   std::map<std::string, std::set<std::int64_t>, std::less<>> given_;
   std::map<std::string, Slurmd> slurmds_;
+  std::set<std::string> left_jobs_;                ///< The slurmds that have ended, and whose jobs go on.
   std::map<std::int64_t, std::uint64_t> turns_;    ///< Maps a job to a number that invalidates older timers.
   std::map<std::string, std::uint64_t> silences_;  ///< Maps a node to a number that invalidates older timers.
   std::int64_t last_job_ = 0;

@@ -125,7 +125,9 @@ bool SimSlurm::try_start(SimJob& job) {
     if (node == nodes_.end() || !usable(node->second) || !may_use(job, node->second)) return false;
     if (!node->second.reservation.empty()) return false;
     // The slurmd would not accept the job's launch from a slurmctld with another key.
-    if (const auto slurmd = slurmds_.find(name); slurmd != slurmds_.end() && !slurmd->second.keys.accept(keys_)) return false;
+    if (const auto slurmd = slurmds_.find(name);
+        slurmd != slurmds_.end() && (slurmd->second.away || !slurmd->second.keys.accept(keys_)))
+      return false;
     if (!has_free(node->second, job.request)) return false;
     chosen.push_back(name);
     return true;
@@ -183,10 +185,9 @@ void SimSlurm::run_out(std::int64_t id, std::uint64_t turn) {
   const auto it = jobs_.find(id);
   if (it == jobs_.end() || turns_[id] != turn || it->second.state != SimJob::State::kRunning) return;
   // slurmctld itself ends an external job.
-  const bool heard =
-      up_ && !it->second.doomed &&
-      (it->second.request.external || std::all_of(it->second.nodes.begin(), it->second.nodes.end(),
-                                                  [&](const std::string& node) { return slurmds_.contains(node); }));
+  const bool heard = up_ && !it->second.doomed &&
+                     (it->second.request.external || std::all_of(it->second.nodes.begin(), it->second.nodes.end(),
+                                                                 [&](const std::string& node) { return reached(node); }));
   if (!heard) {
     // slurmd reports the end when slurmctld is back. Nobody reports the end of jobs on a dead slurmd.
     later(core::Duration{1000}, [this, id, turn] { run_out(id, turn); });
@@ -272,9 +273,10 @@ void SimSlurm::fail_job(SimJob& job, JobLoss::Cause cause) {
 }
 
 /// Ends the node's jobs, for example because the node is DOWN: they are requeued, or fail. Epilogs are not awaited.
-void SimSlurm::release_jobs(const std::string& node, JobLoss::Cause cause, const std::string& by, bool external) {
+void SimSlurm::release_jobs(const std::string& node, JobLoss::Cause cause, const std::string& by, bool external,
+                            bool doomed_only) {
   for (auto& [id, job] : jobs_) {
-    if (!job.holds(node) || (job.request.external && !external)) continue;
+    if (!job.holds(node) || (job.request.external && !external) || (doomed_only && !job.doomed)) continue;
     ++turns_[id];
     const bool ended_already = job.state != SimJob::State::kRunning && job.state != SimJob::State::kSuspended;
     job.completing = false;

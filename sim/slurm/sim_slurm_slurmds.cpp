@@ -54,6 +54,7 @@ bool SimSlurm::start_slurmd(const std::string& name, const std::string& given, c
                   .instance = instance,
                   .incarnation = ++last_incarnation_,
                   .booted = booted,
+                  .finds_jobs = left_jobs_.erase(name) > 0,
                   .keys = key_file(name),
                   .fetched = up_ ? std::optional(configuration_) : std::nullopt,
                   .finds = way_to_slurmctld(split(conf_server, ','))};
@@ -68,7 +69,8 @@ void SimSlurm::reload_slurmd(const std::string& name) {
   Slurmd& slurmd = it->second;
   slurmd.keys = key_file(name);
   if (up_) slurmd.fetched = configuration_;
-  if (const auto node = nodes_.find(name); up_ && slurmd.registered && node != nodes_.end() && keys_.accept(slurmd.keys)) {
+  const auto node = nodes_.find(name);
+  if (up_ && slurmd.registered && !slurmd.away && node != nodes_.end() && keys_.accept(slurmd.keys)) {
     renew_record(node->second, slurmd, Registration::kReload);
     return;
   }
@@ -77,10 +79,35 @@ void SimSlurm::reload_slurmd(const std::string& name) {
 }
 
 void SimSlurm::stop_slurmd(const std::string& name) {
-  if (slurmds_.erase(name) == 0) return;
-  if (const auto node = nodes_.find(name); node != nodes_.end()) node->second.heard_of = now_seconds();
+  const bool ran = slurmds_.erase(name) > 0;
+  if (left_jobs_.erase(name) == 0 && !ran) return;
+  if (const auto node = nodes_.find(name); ran && node != nodes_.end()) node->second.heard_of = now_seconds();
   doom_jobs(name);
+  if (ran) watch_silence(name);
+}
+
+void SimSlurm::end_slurmd(const std::string& name) {
+  if (slurmds_.erase(name) == 0) return;
+  left_jobs_.insert(name);
+  if (const auto node = nodes_.find(name); node != nodes_.end()) node->second.heard_of = now_seconds();
   watch_silence(name);
+}
+
+void SimSlurm::cut_slurmd(const std::string& name, bool cut) {
+  const auto slurmd = slurmds_.find(name);
+  if (slurmd == slurmds_.end() || slurmd->second.away == cut) return;
+  slurmd->second.away = cut;
+  if (cut) {
+    watch_silence(name);
+  } else {
+    ask_again(name);
+  }
+}
+
+void SimSlurm::lose_registrations() {
+  for (auto& [name, slurmd] : slurmds_) {
+    if (up_ && !slurmd.registered && !slurmd.away && !nodes_.contains(name) && keys_.accept(slurmd.keys)) slurmd.refused = true;
+  }
 }
 
 /// Marks the node's jobs: their processes have ended. slurmctld learns that from the silence, or from the node's next slurmd.
@@ -93,8 +120,12 @@ void SimSlurm::doom_jobs(const std::string& name) {
 }
 
 bool SimSlurm::hears(const std::string& name) const {
+  return reached(name) && slurmds_.at(name).keys.accept(keys_) && keys_.accept(slurmds_.at(name).keys);
+}
+
+bool SimSlurm::reached(const std::string& name) const {
   const auto slurmd = slurmds_.find(name);
-  return slurmd != slurmds_.end() && slurmd->second.keys.accept(keys_) && keys_.accept(slurmd->second.keys);
+  return slurmd != slurmds_.end() && !slurmd->second.away;
 }
 
 /// slurmctld notices the end of a slurmd, or that it has other keys, by its silence: NOT_RESPONDING after a third of
@@ -121,7 +152,7 @@ void SimSlurm::watch_silence(const std::string& name) {
       node->reason_at = now_seconds();
       node->reason_user = "slurm";
     }
-    set_down(*node, slurmds_.contains(name) ? JobLoss::Cause::kOtherKey : JobLoss::Cause::kSilence, "slurm");
+    set_down(*node, reached(name) ? JobLoss::Cause::kOtherKey : JobLoss::Cause::kSilence, "slurm");
   });
 }
 
@@ -143,7 +174,8 @@ void SimSlurm::register_slurmd(const std::string& name, std::uint64_t incarnatio
   const auto it = slurmds_.find(name);
   if (it == slurmds_.end() || it->second.incarnation != incarnation || it->second.registered) return;
   Slurmd& slurmd = it->second;
-  if (!up_ || !slurmd.finds || !keys_.accept(slurmd.keys)) {
+  if (slurmd.refused) return;
+  if (!up_ || !slurmd.finds || slurmd.away || !keys_.accept(slurmd.keys)) {
     // The slurmd does not get its configuration, so it tries again later.
     later(options_.config_retry, [this, name, incarnation] { register_slurmd(name, incarnation); });
     return;
@@ -151,7 +183,9 @@ void SimSlurm::register_slurmd(const std::string& name, std::uint64_t incarnatio
   if (!slurmd.fetched) slurmd.fetched = configuration_;
   if (const auto known = nodes_.find(name); known != nodes_.end()) {
     slurmd.registered = true;
-    renew_record(known->second, slurmd, Registration::kStart);
+    renew_record(known->second, slurmd, slurmd.finds_jobs ? Registration::kReload : Registration::kStart);
+    // slurmctld ends the jobs that it started while no slurmd ran.
+    if (slurmd.finds_jobs) release_jobs(name, JobLoss::Cause::kNoSlurmd, "", false, true);
     return moved(name);
   }
   if (nodes_.size() >= max_nodes_ || node_sets_.contains(name)) {
@@ -249,7 +283,7 @@ void SimSlurm::renew_record(SimNode& node, Slurmd& slurmd, Registration kind) {
   node.address = slurmd.address;
   node.not_responding = false;
   if (kind != Registration::kAnswer) {
-    node.instance_id = slurmd.instance;
+    if (!options_.keeps_instance) node.instance_id = slurmd.instance;
     node.registered_at = now_seconds();
   }
   if (kind == Registration::kStart) release_jobs(node.name, JobLoss::Cause::kSlurmdBegan, "", false);
@@ -284,7 +318,7 @@ void SimSlurm::ask_again(const std::string& name) {
       watch_silence(name);
       return;
     }
-    if (up_ && slurmd->second.registered && slurmd->second.keys.accept(keys_))
+    if (up_ && slurmd->second.registered && !slurmd->second.away && slurmd->second.keys.accept(keys_))
       renew_record(node->second, slurmd->second, Registration::kAnswer);
   });
 }

@@ -479,5 +479,43 @@ TEST_P(LossTest, ASlurmdWithAnotherKeyIsSilent) {
   EXPECT_EQ(told.front(), "requeued: the slurmd of its node has another key");
 }
 
+TEST_P(LossTest, OnAHostJobsOutliveTheirSlurmd) {
+  nodes(1);
+  run();
+  slurm.end_slurmd("cpu-0");
+  loop.run_for(5s);
+  slurm.start_slurmd("cpu-0", "Features=cpu");
+  loop.run_for(15min);
+  EXPECT_EQ(slurm.jobs().at(1).state, SimJob::State::kCompleted);
+  EXPECT_EQ(told, Words());
+  run();
+  slurm.end_slurmd("cpu-0");
+  slurm.stop_slurmd("cpu-0");
+  EXPECT_EQ(told.size(), 1U) << "the host has ended";
+}
+
+TEST_P(LossTest, ASlurmdThatIsCutOffFallsSilentAndReturns) {
+  text += "SlurmdTimeout=60\nReturnToService=2\n";
+  EXPECT_EQ(slurm.reconfigure(), SlurmErrno::kSuccess);
+  nodes(1);
+  slurm.cut_slurmd("cpu-0", true);
+  loop.run_for(2min);
+  EXPECT_TRUE(slurm.node("cpu-0")->down);
+  slurm.cut_slurmd("cpu-0", false);
+  loop.run_for(2s);
+  EXPECT_TRUE(slurm.usable(*slurm.node("cpu-0")));
+}
+
+TEST_P(SimSlurmTest, ALostRegistrationIsNotRepeatedBeforeAReload) {
+  slurm.start_slurmd("cpu-0", "Features=cpu");
+  slurm.lose_registrations();
+  loop.run_for(10min);
+  EXPECT_EQ(slurm.node("cpu-0"), nullptr);
+  EXPECT_TRUE(slurm.slurmd_ready("cpu-0"));
+  slurm.reload_slurmd("cpu-0");
+  loop.run_for(2s);
+  EXPECT_NE(slurm.node("cpu-0"), nullptr);
+}
+
 }  // namespace
 }  // namespace sim

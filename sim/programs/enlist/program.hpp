@@ -1,0 +1,83 @@
+// slurm-enlist in a world: its coordinator, hosts with agents, a Slurm that runs beside the coordinator, and its oracle.
+//
+// Process 0 is the coordinator, and process N is the agent on host N. A process does nothing while its host is off or has not
+// joined.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "enlist/store/store.hpp"
+#include "net/http.hpp"
+#include "sim/histories/history.hpp"
+#include "sim/histories/program.hpp"
+#include "sim/histories/world.hpp"
+#include "sim/programs/enlist/host.hpp"
+#include "sim/programs/enlist/oracle.hpp"
+#include "sim/slurm/rest.hpp"
+#include "sim/slurm/sim_slurm.hpp"
+
+namespace sim {
+
+/// The coordinator that runs, as the network reaches it.
+class EnlistCoordinator {
+ public:
+  virtual ~EnlistCoordinator() = default;
+  virtual void serve(const net::HttpRequest& request, std::function<void(net::HttpResponse)> reply) = 0;
+};
+
+class EnlistProgram final : public Program {
+ public:
+  // Call these only after install().
+  [[nodiscard]] SimSlurm& slurm() { return *slurm_; }
+  [[nodiscard]] SlurmRest& rest() { return *rest_; }
+  [[nodiscard]] EnlistOracle& oracle() { return *oracle_; }
+  [[nodiscard]] std::vector<std::shared_ptr<EnlistHost>>& hosts() { return hosts_; }
+  /// Returns the machine of slurmctld and of the coordinator.
+  [[nodiscard]] EnlistHost& controller() { return *controller_; }
+  [[nodiscard]] enlist::Contents& disk() { return disk_; }
+  /// Returns null while none runs.
+  [[nodiscard]] EnlistCoordinator* coordinator() const { return coordinator_; }
+  void set_coordinator(EnlistCoordinator* coordinator) { coordinator_ = coordinator; }
+
+  /// Sends a request, and runs the world until it is answered. `host`: null for an administrator. Returns nullopt if the client
+  /// dies meanwhile.
+  std::optional<core::Result<net::HttpResponse>> ask(World& world, const EnlistHost* host, net::HttpRequest request);
+  /// Runs `slurm-enlist join` on a host. Returns its exit code; -1: it was killed.
+  int join(World& world, EnlistHost& host, const std::string& token, bool again);
+  /// Makes a token as an administrator does. Returns "" if it is refused or the answer is lost.
+  std::string make_token(World& world, const std::string& pool, int uses);
+  bool make_pool(World& world, const std::string& name, const std::string& node_conf);
+  /// Reconfigures slurmctld as an administrator does.
+  void reconfigure();
+  /// Gives slurmctld another auth key. It reads the key when it starts or is reconfigured.
+  void change_key(World& world);
+
+  // Program.
+  [[nodiscard]] std::string name() const override { return "enlist"; }
+  [[nodiscard]] int processes() const override { return 1 + kHosts; }
+  void install(World& world) override;
+  [[nodiscard]] std::unique_ptr<ProgramProcess> start(World& world, int which, int slot) override;
+  [[nodiscard]] std::unique_ptr<Workload> workload(World& world, History& history) override;
+
+  static constexpr int kHosts = 4;
+  static constexpr const char* kAdmin = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+  static constexpr const char* kOwn = "cccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccc";
+
+ private:
+  [[nodiscard]] std::string configuration() const;
+  [[nodiscard]] SlurmKeys keys_of(const std::string& node) const;
+
+  enlist::Contents disk_;
+  std::unique_ptr<SimSlurm> slurm_;
+  std::unique_ptr<SlurmRest> rest_;
+  std::unique_ptr<EnlistOracle> oracle_;
+  std::shared_ptr<EnlistHost> controller_;
+  std::vector<std::shared_ptr<EnlistHost>> hosts_;
+  EnlistCoordinator* coordinator_ = nullptr;
+};
+
+}  // namespace sim
