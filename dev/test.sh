@@ -10,7 +10,7 @@
 
 # Builds come first, so that no test with a real clock runs beside one.
 gate=(shell format build unit charts sim simasan main)
-beside=(tidy tsan properties histories enlist lifecycle cluster conformance e2e upgrade)
+beside=(tidy tsan properties histories enlist charms lifecycle cluster conformance e2e upgrade)
 declare -A suites=(
   [shell]="the scripts' own tests"
   [format]="clang-format"
@@ -25,6 +25,7 @@ declare -A suites=(
   [properties]="the property tests, with a random seed"
   [histories]="the simulator: 200 histories, and every fault at every fourth write"
   [enlist]="slurm-enlist with hosts in namespaces, each Slurm release that there are images of"
+  [charms]="the charms of Juju, packed, as Juju's own parser reads them"
   [lifecycle]="the local cluster itself: refusals, interrupted and unclean stops, nothing left, no WatchList"
   [cluster]="a local Kubernetes: pods, network, DNS, volumes"
   [conformance]="clients and simulators against the real Kubernetes and the real Slurm"
@@ -145,6 +146,7 @@ run_enlist() {
   "$DEV/cpp.sh" release slurm-enlist
   python3 "$TOP/tests/enlist/enlist_test.py"
 }
+run_charms() { "$DEV/deps.sh" cluster && "$TOP/tests/charms/charms_test.sh"; }
 run_lifecycle() { "$DEV/lifecycle.sh"; }
 run_cluster() { "$DEV/up.sh" && "$DEV/smoke.sh"; }
 run_conformance() { "$DEV/up.sh" && "$DEV/conformance.sh"; }

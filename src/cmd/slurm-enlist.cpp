@@ -16,6 +16,7 @@
 #include "enlist/coordinator/init.hpp"
 #include "enlist/coordinator/process.hpp"
 #include "enlist/host/host.hpp"
+#include "enlist/juju/program.hpp"
 
 namespace {
 
@@ -95,6 +96,14 @@ int join(const Words& words, std::string token) {
   return enlist::join(options);
 }
 
+int charm(const Words& words) {
+  std::string name;
+  CLI::App app("Runs the hook of Juju that the environment names. The charms' dispatch calls it.", "slurm-enlist charm");
+  app.add_option("CHARM", name, "slurmd or slurmctld")->required();
+  if (const std::optional<int> code = parse(app, words)) return *code;
+  return enlist::juju::run_charm(name);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -116,6 +125,7 @@ int main(int argc, char** argv) {
             return run_shell(enlist::make_agent({.version = SLURM_ENLIST_VERSION}), "slurm-enlist agent", words);
           },
       .join = [&token](const Words& words) { return join(words, token); },
+      .charm = charm,
   };
   return enlist::cli::run_program(outside, Words(argv + (argc > 0 ? 1 : 0), argv + argc));
 }

@@ -27,7 +27,7 @@ struct Outside {
   /// Programs with flags of their own: they get the words behind the command, and return the exit code. `init`: "coordinator
   /// init".
   using Program = std::function<int(const std::vector<std::string>& words)>;
-  Program coordinator, init, agent, join;
+  Program coordinator, init, agent, join, charm;
 };
 
 /// Runs the command in `words`, which exclude the program's name. Returns the exit code: 0 (done), 1 (refused or failed), 2

@@ -41,7 +41,8 @@ struct ProgramTest : ::testing::Test {
                           .coordinator = program("coordinator"),
                           .init = program("init"),
                           .agent = program("agent"),
-                          .join = program("join")};
+                          .join = program("join"),
+                          .charm = program("charm")};
     out.clear();
     err.clear();
     return run_program(outside, words);
