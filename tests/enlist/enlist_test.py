@@ -617,11 +617,18 @@ def run(release, folder, function, hosts):
 # --- Juju -----------------------------------------------------------------------------------------------------------
 
 
+# Requirement 1
+# Requirement 2
+# Requirement 12
+# Requirement 13
+# Requirement 17
+# Requirement 31
 @test(hosts=2)
 def units_of_a_charm_join_and_run_jobs(site):
     """The charms slurmctld and slurmd, with a stand-in of Juju."""
     site.init()
-    key, conf, reconfigures = site.out("ctl", "base64", "-w0", "/etc/slurm/slurm.key"), site.out("ctl", "cat", "/etc/slurm/slurm.conf"), site.reconfigures()
+    key, conf = site.out("ctl", "base64", "-w0", "/etc/slurm/slurm.key"), site.out("ctl", "cat", "/etc/slurm/slurm.conf")
+    reconfigures = site.reconfigures()
     juju = Juju(site)
     juju.deploy("slurmctld", "slurmctld", "ctl")
     juju.deploy("gpu", "slurmd", "h1", partition_config="Default=YES MaxTime=1-0")
@@ -638,7 +645,8 @@ def units_of_a_charm_join_and_run_jobs(site):
     wait("the second unit is idle", lambda: idle(site.records()["gpu-1"]), LIMIT)
     expect(sorted(site.out("ctl", "srun", "-N2", "hostname").split()) == ["h1", "h2"], "no job runs on both units")
     expect(site.as_it_is("ctl", "h1")[2:] == before[2:], "the second unit took a change on the controller")
-    expect(site.out("ctl", "cat", "/etc/slurm/slurm.conf") == conf and "gpu-" not in site.out("ctl", "cat", POOL_FILE), "a node is configured")
+    expect(site.out("ctl", "cat", "/etc/slurm/slurm.conf") == conf, "slurm.conf was changed")
+    expect("gpu-" not in conf + site.out("ctl", "cat", POOL_FILE), "a node stands in the configuration")
 
     # What an administrator has set stays, and hooks without a change do nothing.
     site.run("ctl", "scontrol", "update", "NodeName=gpu-1", "State=DRAIN", "Reason=bad disk")

@@ -77,7 +77,8 @@ class Juju:
 
     def integrate(self, compute, controller):
         number = str(len(self.relations))
-        self.relations[number] = {"endpoints": {compute: "slurmctld", controller: "slurmd"}, "databags": {compute: {}, controller: {}}}
+        self.relations[number] = {"endpoints": {compute: "slurmctld", controller: "slurmd"},
+                                  "databags": {compute: {}, controller: {}}}
         for app in (compute, controller):
             for unit in self.units(app):
                 self.relation_hook(unit, number, "created")
@@ -110,7 +111,8 @@ class Juju:
 
     def relation_hook(self, unit, number, what, remote=None):
         endpoint = self.relations[number]["endpoints"][app_of(unit)]
-        environment = {"JUJU_RELATION": endpoint, "JUJU_RELATION_ID": f"{endpoint}:{number}", "JUJU_REMOTE_APP": self.other(number, app_of(unit))}
+        environment = {"JUJU_RELATION": endpoint, "JUJU_RELATION_ID": f"{endpoint}:{number}",
+                       "JUJU_REMOTE_APP": self.other(number, app_of(unit))}
         if remote:
             environment["JUJU_REMOTE_UNIT"] = remote
         self.hook(unit, f"{endpoint}-relation-{what}", **environment)
@@ -123,9 +125,10 @@ class Juju:
         self.hooks += 1
         folder = self.folder / str(self.hooks)
         folder.mkdir()
-        environment.update(JUJU_UNIT_NAME=unit, JUJU_DISPATCH_PATH=f"hooks/{event}", JUJU_MODEL_UUID="6f1e", JUJU_CONTEXT_ID=f"{SHARED}/{self.hooks}")
-        process = subprocess.Popen([SCRIPT, self.site.release, "exec", self.site.folder, self.hosts[unit], "env", *(f"{key}={value}" for key, value in environment.items()),
-                                    "slurm-enlist", "charm", self.charms[app_of(unit)]],
+        environment.update(JUJU_UNIT_NAME=unit, JUJU_DISPATCH_PATH=f"hooks/{event}", JUJU_MODEL_UUID="6f1e",
+                           JUJU_CONTEXT_ID=f"{SHARED}/{self.hooks}")
+        command = ["env", *(f"{key}={value}" for key, value in environment.items()), "slurm-enlist", "charm", self.charms[app_of(unit)]]
+        process = subprocess.Popen([SCRIPT, self.site.release, "exec", self.site.folder, self.hosts[unit], *command],
                                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         changes, deadline = [], time.monotonic() + 4 * LIMIT
         while process.poll() is None:
@@ -147,7 +150,8 @@ class Juju:
         given = request.with_suffix(".input")
         status, out, err = 0, "", ""
         try:
-            out = self.call(unit, words[0], [word for word in words[1:] if word != "--format=json"], given.read_text() if given.exists() else "", changes)
+            plain = [word for word in words[1:] if word != "--format=json"]
+            out = self.call(unit, words[0], plain, given.read_text() if given.exists() else "", changes)
             out = "" if out is None else json.dumps(out) if "--format=json" in words else out
         except Refused as refused:
             status, err = 1, f"ERROR {refused}"
@@ -186,7 +190,7 @@ class Juju:
         if tool == "status-set":
             self.statuses[unit] = tuple(words)
         elif tool == "relation-ids":
-            return [f"{words[0]}:{number}" for number, relation in self.relations.items() if relation["endpoints"].get(app) == words[0]]
+            return [f"{words[0]}:{number}" for number, has in self.relations.items() if has["endpoints"].get(app) == words[0]]
         elif tool == "relation-list":
             return self.other(relation(), app)
         elif tool == "relation-get":
@@ -199,11 +203,12 @@ class Juju:
         elif tool == "secret-ids":
             return [name.removeprefix("secret:") for name, secret in self.secrets.items() if secret["owner"] == app]
         elif tool == "secret-info-get":
-            return {words[0].removeprefix("secret:"): {"label": secret()["label"], "owner": "application", "revision": len(secret()["revisions"])}}
+            return {words[0].removeprefix("secret:"): {"label": secret()["label"], "owner": "application"}}
         elif tool == "secret-add":
             only_leader()
             name = f"secret:s{self.hooks}"
-            made = {"owner": app, "label": words[words.index("--label") + 1], "revisions": [content()], "grants": set(), "observers": set()}
+            label = words[words.index("--label") + 1]
+            made = {"owner": app, "label": label, "revisions": [content()], "grants": set(), "observers": set()}
             changes.append(lambda: self.secrets.update({name: made}))
             return name + "\n"
         elif tool == "secret-set":

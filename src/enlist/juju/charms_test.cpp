@@ -1,4 +1,4 @@
-// Both charms with a model of Juju. The numbers are those of the requirements in docs/enlistment/juju.md.
+// Both charms with a model of Juju and of Slurm.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -276,8 +276,10 @@ TEST(JujuCharms, TheSecretOfARelationThatBreaksIsRemoved) {
   FakeSite site;
   site.begin();
   site.deploy("gpu", "slurmd");
-  const std::string relation = site.integrate("gpu");
+  site.juju.configure("gpu", "partition-config", "MaxTime=1-0 AllowGroups=a,b");
+  const std::string relation = site.integrate("gpu"), pools = site.pools();
   site.juju.remove_relation(relation);
+  EXPECT_EQ(site.pools(), pools);
   ASSERT_EQ(site.juju.secrets.size(), 1U);
   EXPECT_THAT(site.juju.secrets.begin()->second.grants, ElementsAre("0"));
   // Its jobs go on, so its partition stays.
@@ -389,6 +391,12 @@ TEST(JujuCharms, AWrongOptionIsReportedAndPublishesNothing) {
     EXPECT_EQ(site.juju.relations["0"].databags, before) << wrong;
     EXPECT_EQ(site.juju.statuses["slurmd/0"].kind, Kind::kBlocked) << wrong;
     EXPECT_THAT(site.message("slurmd/0"), HasSubstr("partition-config: ")) << wrong;
+    FakeSite fresh;
+    fresh.deploy_both();
+    fresh.juju.configure("slurmd", "partition-config", wrong);
+    fresh.integrate("slurmd");
+    EXPECT_THAT(fresh.juju.relations["0"].databags["slurmd"], IsEmpty()) << wrong;
+    EXPECT_THAT(fresh.message("slurmd/0"), HasSubstr("partition-config: ")) << wrong;
     EXPECT_EQ(site.at("slurmd/0").slurmd.starts, 1);
     site.juju.configure("slurmd", "partition-config", "");
     EXPECT_EQ(site.juju.statuses["slurmd/0"].kind, Kind::kActive) << wrong;

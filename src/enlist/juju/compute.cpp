@@ -56,10 +56,9 @@ std::optional<Status> plan_slurmd(const ComputeSeen& seen, ComputePlan& plan) {
   const core::Result<Launch> want = launch_wanted(seen, (*data)->controllers);
   if (!want) return blocked(want.error().message);
 
-  const bool ours = seen.memory.key.file == seen.local_key->file && seen.memory.key.digest == seen.local_key->digest;
   if (*seen.local_key != key) {
     // The key of another cluster may be in use by its daemons.
-    if (!seen.local_key->file.empty() && !ours)
+    if (!seen.local_key->file.empty() && seen.memory.key.file != key.file)
       return blocked(key.file + " has another key, which this charm has not written: move it away if nothing needs it");
     plan.write_key = true;
   }

@@ -3,6 +3,9 @@
 //
 // A hook computes all of it anew from what is known, whatever the event, because Juju may join events or leave them out. Where
 // nothing has changed, it does nothing. Nothing here stops slurmd.
+//
+// Folder src/enlist/juju: the charms of Juju. Uses enlist/agent, enlist/coordinator and enlist/host. The plans see the rules, and
+// the plans of these, only.
 #pragma once
 
 #include <optional>

@@ -31,7 +31,8 @@ class ComputeHook {
     if (plan.publish) {
       if (auto done = parts_.tools.publish(seen_.relation, *plan.publish); !done) return std::unexpected(done.error());
     }
-    if (plan.obstacle) return plan.obstacle;
+    // Without the partition, slurmctld has nothing to publish, so that this is the cause of the obstacle as well.
+    if (plan.obstacle) return plan.not_published ? plan.not_published : plan.obstacle;
     if (auto done = act(plan); !done) return blocked("slurmd does not start: " + done.error().message);
     const Status status = observe(plan.start || plan.reload);
     // That the application publishes nothing is said unless there is worse to say.

@@ -38,7 +38,7 @@ class ControllerHook {
       return blocked("slurmctld is not ready to run: " + program.error().message + ". Install Slurm's slurmctld on this machine");
     if (auto read = read_conf(); !read) return blocked(read.error().message);
     if (const std::string missing = missing_in(conf_); !missing.empty())
-      return blocked("slurm.conf needs " + missing + "; slurm-enlist coordinator init shows and sets what is missing");
+      return blocked("slurm.conf needs " + missing);
     const auto leader = parts_.tools.is_leader();
     if (!leader) return std::unexpected(leader.error());
     if (!*leader) return active();

@@ -22,7 +22,6 @@ core::Result<Event> event_from(const std::map<std::string, std::string>& environ
   out.model = value("JUJU_MODEL_UUID");
   out.relation_id = value("JUJU_RELATION_ID");
   out.departing_unit = value("JUJU_DEPARTING_UNIT");
-  if (std::string folder = value("JUJU_CHARM_DIR"); !folder.empty()) out.charm_folder = std::move(folder);
   return out;
 }
 

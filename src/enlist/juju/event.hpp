@@ -10,12 +10,11 @@
 namespace enlist::juju {
 
 struct Event {
-  std::string name;               ///< Of the hook: "install", "slurmctld-relation-changed".
-  std::string unit, app;          ///< The unit that runs it, "slurmd/0", and its application.
-  std::string model{};            ///< The UUID of the model.
-  std::string relation_id{};      ///< "slurmctld:3" in an event of a relation.
-  std::string departing_unit{};   ///< The unit that leaves, in relation-departed.
-  std::string charm_folder = ".";  ///< Where the charm lies.
+  std::string name;              ///< Of the hook: "install", "slurmctld-relation-changed".
+  std::string unit, app;         ///< The unit that runs it, "slurmd/0", and its application.
+  std::string model{};           ///< The UUID of the model.
+  std::string relation_id{};     ///< "slurmctld:3" in an event of a relation.
+  std::string departing_unit{};  ///< The unit that leaves, in relation-departed.
 
   /// Reports whether the relation ends with this event. Juju may list it still.
   [[nodiscard]] bool breaks(std::string_view relation) const {

@@ -1,7 +1,4 @@
 // The charms as programs: `slurm-enlist charm slurmd` and `slurm-enlist charm slurmctld`, which Juju runs for each hook.
-//
-// Folder src/enlist/juju: the charms of Juju. Uses enlist/agent, enlist/coordinator and enlist/host. The plans see the rules and
-// the plans of these only.
 #pragma once
 
 #include <chrono>
