@@ -661,7 +661,7 @@ def units_of_a_charm_join_and_run_jobs(site):
 
     # A partition that slurmctld refuses takes nothing from the others.
     file = site.out("ctl", "cat", POOL_FILE)
-    juju.configure("gpu", partition_config="Default=YES MaxTime=never")
+    juju.configure("gpu", partition_config="Default=YES Alternate=nowhere QOS=none")
     expect(juju.statuses["slurmctld/0"][0] == "blocked" and site.out("ctl", "cat", POOL_FILE) == file, f"{juju.statuses}")
     expect("MaxTime=2-00:00:00" in site.out("ctl", "scontrol", "show", "partition", "gpu"), "the partition is not as before")
     site.ends_well(job, "h1")

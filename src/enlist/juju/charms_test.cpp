@@ -126,10 +126,10 @@ TEST(JujuCharms, ThePartitionIsWrittenAndLoadedBeforeKeyAndControllersArePublish
 // Requirement 12
 TEST(JujuCharms, NothingIsPublishedToAnApplicationWhosePartitionIsRefused) {
   FakeSite site;
-  site.slurm.refuses = "MaxTime=never";
+  site.slurm.refuses = "AllowGroups=none";
   site.begin();
   site.deploy("gpu", "slurmd");
-  site.juju.configure("gpu", "partition-config", "MaxTime=never");
+  site.juju.configure("gpu", "partition-config", "AllowGroups=none");
   const std::string before = site.pools();
   const std::string relation = site.integrate("gpu");
   EXPECT_THAT(site.juju.relations[relation].databags["slurmctld"], IsEmpty());

@@ -75,12 +75,16 @@ std::optional<Status> plan_slurmd(const ComputeSeen& seen, ComputePlan& plan) {
 }  // namespace
 
 core::Json to_json(const ComputeMemory& memory) {
-  return {{"key", {{"file", memory.key.file}, {"digest", memory.key.digest}}}, {"loadedKey", memory.loaded_key}, {"detected", memory.detected}};
+  return {{"key", {{"file", memory.key.file}, {"digest", memory.key.digest}}},
+          {"loadedKey", memory.loaded_key},
+          {"detected", memory.detected}};
 }
 
 core::Result<ComputeMemory> compute_memory_from(const core::Json& json) {
   if (!json.is_object()) return core::fail(ErrorCode::kInvalid, "is no object");
-  return ComputeMemory{{text_at(json, {"key", "file"}), "", text_at(json, {"key", "digest"})}, text_at(json, {"loadedKey"}), text_at(json, {"detected"})};
+  return ComputeMemory{{text_at(json, {"key", "file"}), "", text_at(json, {"key", "digest"})},
+                       text_at(json, {"loadedKey"}),
+                       text_at(json, {"detected"})};
 }
 
 std::string instance_of(const Event& event) {
@@ -89,8 +93,6 @@ std::string instance_of(const Event& event) {
 
 ComputePlan plan_compute(const ComputeSeen& seen) {
   ComputePlan out;
-  // A unit that leaves keeps what it has, so that its jobs go on.
-  if (seen.event.leaves()) return out;
   plan_publication(seen, out);
   out.obstacle = plan_slurmd(seen, out);
   return out;
@@ -123,8 +125,7 @@ Status status_of(const Event& event, const core::Result<SlurmdSeen>& slurmd,
                  const core::Result<std::optional<Registered>>& record, bool waited) {
   const std::string node = node_of(event.unit);
   if (!slurmd) return blocked("slurmd: " + slurmd.error().message);
-  if (!slurmd->running)
-    return slurmd->changing ? waiting("slurmd starts") : blocked("slurmd does not run: " + slurmd->error);
+  if (!slurmd->running) return slurmd->changing ? waiting("slurmd starts") : blocked("slurmd does not run: " + slurmd->error);
   if (!record) return waiting("slurmd runs; Slurm does not tell about " + node + ": " + record.error().message);
   if (!*record || (*record)->instance != instance_of(event)) {
     if (!waited) return waiting("slurmd runs; Slurm does not show " + node + " yet");

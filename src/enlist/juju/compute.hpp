@@ -4,8 +4,8 @@
 // A hook computes all of it anew from what is known, whatever the event, because Juju may join events or leave them out. Where
 // nothing has changed, it does nothing. Nothing here stops slurmd.
 //
-// Folder src/enlist/juju: the charms of Juju. Uses enlist/agent, enlist/coordinator and enlist/host. The plans see the rules, and
-// the plans of these, only.
+// Folder src/enlist/juju: the charms of Juju. Uses enlist/agent, enlist/coordinator and enlist/host. The plans see the rules,
+// and the plans of these, only.
 #pragma once
 
 #include <optional>
@@ -25,7 +25,7 @@ inline constexpr const char* kComputeEndpoint = "slurmctld";
 
 /// What the charm must know in its next hook: charm-slurmd.json.
 struct ComputeMemory {
-  KeyFile key{};            ///< The key that the charm has written. `revision` is not used.
+  KeyFile key{};             ///< The key that the charm has written. `revision` is not used.
   std::string loaded_key{};  ///< The digest of the key that slurmd has read.
   /// Facts::detected when slurmd was started. While it runs, other readings are no reason to restart it.
   std::string detected{};

@@ -25,7 +25,6 @@ class ComputeHook {
   ComputeHook(const Event& event, const CharmParts& parts) : parts_(parts) { seen_.event = event; }
 
   core::Result<std::optional<Status>> run() {
-    if (seen_.event.leaves()) return std::nullopt;
     if (auto looked = look(); !looked) return std::unexpected(looked.error());
     const ComputePlan plan = plan_compute(seen_);
     if (plan.publish) {

@@ -133,11 +133,13 @@ SharesPlan plan_shares(const SharesSeen& seen) {
     Share share{.relation = relation.id};
     for (const Slurmctld& slurmctld : seen.slurmctlds) {
       // One that is down for a while stays, so that slurmds need not be restarted for it.
-      const bool was_there = before && *before && std::ranges::find((*before)->controllers, slurmctld.address) != (*before)->controllers.end();
+      const bool was_there =
+          before && *before && std::ranges::find((*before)->controllers, slurmctld.address) != (*before)->controllers.end();
       if (slurmctld.up || was_there) share.controllers.push_back(slurmctld.address);
     }
     // The partition comes first: slurmd must not register before there is one.
-    const bool ready = pool && *pool && line_of(seen.file, relation.app) == line_of(pool_file({{relation.app, **pool}}), relation.app);
+    const bool ready =
+        pool && *pool && line_of(seen.file, relation.app) == line_of(pool_file({{relation.app, **pool}}), relation.app);
     if (share.controllers.empty() || (!ready && !(before && *before))) continue;
     const auto secret = seen.secrets.find(relation.id);
     if (secret != seen.secrets.end()) share.secret = secret->second;

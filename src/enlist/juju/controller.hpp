@@ -66,10 +66,10 @@ struct PartitionsSeen {
   ControllerMemory memory{};
 };
 struct PartitionsPlan {
-  std::string text{};                  ///< The pool file, as it must be.
-  bool write = false;                  ///< The file has another content.
-  bool reconfigure = false;            ///< slurmctld runs with another one.
-  ControllerMemory memory{};           ///< As it must be stored before the file is written.
+  std::string text{};                   ///< The pool file, as it must be.
+  bool write = false;                   ///< The file has another content.
+  bool reconfigure = false;             ///< slurmctld runs with another one.
+  ControllerMemory memory{};            ///< As it must be stored before the file is written.
   std::vector<std::string> problems{};  ///< Why an application has no partition, or not the one it asks for: one line each.
 };
 /// While slurmctld does not run, the file is left as it is. Error: it is somebody else's.

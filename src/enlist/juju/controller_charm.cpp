@@ -33,12 +33,11 @@ class ControllerHook {
   ControllerHook(const Event& event, const CharmParts& parts) : event_(event), parts_(parts) {}
 
   core::Result<std::optional<Status>> run() {
-    if (event_.leaves()) return std::nullopt;
     if (auto program = slurm({"slurmctld", "-V"}); !program)
-      return blocked("slurmctld is not ready to run: " + program.error().message + ". Install Slurm's slurmctld on this machine");
+      return blocked("slurmctld is not ready to run: " + program.error().message +
+                     ". Install Slurm's slurmctld on this machine");
     if (auto read = read_conf(); !read) return blocked(read.error().message);
-    if (const std::string missing = missing_in(conf_); !missing.empty())
-      return blocked("slurm.conf needs " + missing);
+    if (const std::string missing = missing_in(conf_); !missing.empty()) return blocked("slurm.conf needs " + missing);
     const auto leader = parts_.tools.is_leader();
     if (!leader) return std::unexpected(leader.error());
     if (!*leader) return active();
@@ -118,7 +117,8 @@ class ControllerHook {
     if (!output) return std::unexpected(output.error());
     if (output->status == 0) return std::move(output->out);
     const std::string said = telling_lines(output->err);
-    return core::fail(ErrorCode::kInvalid, said.empty() ? words.front() + ": exit code " + std::to_string(output->status) : said);
+    return core::fail(ErrorCode::kInvalid,
+                      said.empty() ? words.front() + ": exit code " + std::to_string(output->status) : said);
   }
 
   // --- the partitions ---
@@ -153,8 +153,9 @@ class ControllerHook {
       }
       parts_.pause(kLookAgain);
     }
-    return core::fail(ErrorCode::kInvalid, "slurmctld has reconfigured without loading the partitions: slurm.conf needs the line \"Include " +
-                                               std::string(kPoolFile) + "\"");
+    return core::fail(ErrorCode::kInvalid,
+                      "slurmctld has reconfigured without loading the partitions: slurm.conf needs the line \"Include " +
+                          std::string(kPoolFile) + "\"");
   }
   /// Goes back to the file that slurmctld has taken last. Returns why the new one was not taken.
   core::Result<void> roll_back(const std::string& text, const core::Error& cause) {
@@ -180,7 +181,9 @@ class ControllerHook {
     }
   }
   [[nodiscard]] std::filesystem::path pool_file_path() const { return parts_.slurm_conf.parent_path() / kPoolFile; }
-  core::Result<void> write_pool_file(const std::string& text) { return parts_.host.write(pool_file_path(), text, kPoolFileMode); }
+  core::Result<void> write_pool_file(const std::string& text) {
+    return parts_.host.write(pool_file_path(), text, kPoolFileMode);
+  }
 
   // --- what the applications get ---
 

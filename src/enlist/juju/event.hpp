@@ -20,7 +20,7 @@ struct Event {
   [[nodiscard]] bool breaks(std::string_view relation) const {
     return name.ends_with("-relation-broken") && relation_id == relation;
   }
-  /// Reports whether this unit itself leaves.
+  /// Reports whether the event says that this unit itself leaves. A relation-broken that follows does not say so.
   [[nodiscard]] bool leaves() const { return departing_unit == unit || name == "stop" || name == "remove"; }
 };
 

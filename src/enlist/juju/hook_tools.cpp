@@ -112,7 +112,8 @@ class JujuTools final : public HookTools {
     // In base64, so that no byte of a binary key is lost.
     const auto key = ask({"secret-get", id, how, std::string(kAuthKey) + "#base64"});
     if (!key) return std::unexpected(key.error());
-    if (!file->is_string() || !key->is_string()) return core::fail(ErrorCode::kInvalid, "the secret with the key has other values");
+    if (!file->is_string() || !key->is_string())
+      return core::fail(ErrorCode::kInvalid, "the secret with the key has other values");
     auto content = core::base64_decode(key->get<std::string>());
     if (!content) return core::fail(ErrorCode::kInvalid, "the key in the secret is not in base64");
     return SharedKey{file->get<std::string>(), *std::move(content)};

@@ -64,9 +64,10 @@ TEST_F(JujuTools, TheKeyIsNoArgument) {
   says("secret-set", "");
   EXPECT_EQ(tools->add_key("slurm-enlist-key-3", "/etc/slurm/slurm.key").value(), "secret:abc");
   EXPECT_TRUE(tools->set_key("secret:abc", "/etc/slurm/slurm.jwks"));
-  EXPECT_THAT(host.ran, ElementsAre("secret-add --owner application --label slurm-enlist-key-3 auth-key#file=/etc/slurm/slurm.key "
-                                    "file=slurm.key",
-                                    "secret-set secret:abc auth-key#file=/etc/slurm/slurm.jwks file=slurm.jwks"));
+  EXPECT_THAT(host.ran,
+              ElementsAre("secret-add --owner application --label slurm-enlist-key-3 auth-key#file=/etc/slurm/slurm.key "
+                          "file=slurm.key",
+                          "secret-set secret:abc auth-key#file=/etc/slurm/slurm.jwks file=slurm.jwks"));
 }
 
 TEST_F(JujuTools, ReadsAKeyThatIsNoText) {

@@ -14,9 +14,22 @@ std::map<std::string, std::string> environment_of_process() {
   std::map<std::string, std::string> out;
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     const std::string_view text(*entry);
-    if (const std::size_t is = text.find('='); is != std::string_view::npos) out.emplace(text.substr(0, is), text.substr(is + 1));
+    if (const std::size_t is = text.find('='); is != std::string_view::npos)
+      out.emplace(text.substr(0, is), text.substr(is + 1));
   }
   return out;
+}
+
+/// Reports whether this unit leaves, by this event or an earlier one. It keeps what it has then, so that its jobs go on. The
+/// relation-broken of a unit that leaves is like that of a relation that ends, and must not be taken for it.
+core::Result<bool> leaves(const Event& event, const CharmParts& parts) {
+  const std::filesystem::path file = parts.state / "charm-leaves";
+  const auto before = parts.host.read(file);
+  if (before && *before == event.unit) return true;
+  if (!before && before.error().code != core::ErrorCode::kNotFound) return std::unexpected(before.error());
+  if (!event.leaves()) return false;
+  if (auto noted = parts.host.write(file, event.unit, 0644); !noted) return std::unexpected(noted.error());
+  return true;
 }
 
 }  // namespace
@@ -37,6 +50,9 @@ int run_charm(std::string_view charm, const std::map<std::string, std::string>& 
     parts.tools.log("ERROR", event->name + ": " + error.message);
     return 1;
   };
+  const auto left = leaves(*event, parts);
+  if (!left) return failed(left.error());
+  if (*left) return 0;
   const auto status = compute ? run_compute(*event, parts) : run_controller(*event, parts);
   if (!status) return failed(status.error());
   if (!*status) return 0;

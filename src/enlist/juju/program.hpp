@@ -32,8 +32,8 @@ struct CharmParts {
 [[nodiscard]] core::Result<std::optional<Status>> run_compute(const Event& event, const CharmParts& parts);
 [[nodiscard]] core::Result<std::optional<Status>> run_controller(const Event& event, const CharmParts& parts);
 
-/// Runs the hook that the environment names, of the charm of this name. Returns the exit code: 0, 1 (Juju has to run the hook
-/// again, the log of the unit tells why) or 2 (wrong usage).
+/// Runs the hook that the environment names, of the charm of this name. The hooks of a unit that leaves change nothing. Returns
+/// the exit code: 0, 1 (Juju has to run the hook again, the log of the unit tells why) or 2 (wrong usage).
 int run_charm(std::string_view charm, const std::map<std::string, std::string>& environment, const CharmParts& parts,
               const std::function<void(std::string_view)>& write_err);
 /// The same, with this machine and the environment of this process.

@@ -27,7 +27,7 @@ class FakeJuju {
   struct Secret {
     std::string label, owner;
     std::vector<SharedKey> revisions;
-    std::set<std::string> grants;    ///< Relations.
+    std::set<std::string> grants;     ///< Relations.
     std::set<std::string> observers;  ///< Units.
   };
 
@@ -70,7 +70,8 @@ class FakeJuju {
     settle();
   }
   /// Returns the number of the relation.
-  std::string integrate(const std::string& a, const std::string& a_endpoint, const std::string& b, const std::string& b_endpoint) {
+  std::string integrate(const std::string& a, const std::string& a_endpoint, const std::string& b,
+                        const std::string& b_endpoint) {
     const std::string number = std::to_string(next_relation_++);
     relations[number].endpoints = {{a, a_endpoint}, {b, b_endpoint}};
     for (const std::string& app : {a, b}) {
@@ -172,8 +173,8 @@ class FakeJuju {
             {"JUJU_RELATION_ID", relation.endpoints.at(app) + ":" + number},
             {"JUJU_REMOTE_APP", other_of(relation, app)}};
   }
-  void send_relation(const std::string& unit, const std::string& number, const std::string& what, const std::string& remote = {},
-                     const std::string& departing = {}) {
+  void send_relation(const std::string& unit, const std::string& number, const std::string& what,
+                     const std::string& remote = {}, const std::string& departing = {}) {
     Environment environment = relation_environment(number, app_of(unit));
     if (!remote.empty()) environment["JUJU_REMOTE_UNIT"] = remote;
     if (!departing.empty()) environment["JUJU_DEPARTING_UNIT"] = departing;
@@ -294,9 +295,7 @@ class FakeJuju {
     Relation& relation(const std::string& id) { return juju_.relations.at(number_of(id)); }
     bool leads() { return juju_.leaders[app_] == unit_; }
     void note(const std::string& call) { juju_.calls.push_back(unit_ + " " + call); }
-    SharedKey read(const std::filesystem::path& file) {
-      return {file.filename().string(), juju_.read_file(unit_, file)};
-    }
+    SharedKey read(const std::filesystem::path& file) { return {file.filename().string(), juju_.read_file(unit_, file)}; }
 
     FakeJuju& juju_;
     std::string unit_, app_;

@@ -39,7 +39,10 @@ struct FakeSlurm {
     for (const auto& [name, pool] : pools()) {
       if (launch.conf.find("Features=" + name) != std::string::npos) partitions.push_back(name);
     }
-    nodes[launch.node] = {{"name", launch.node}, {"instance_id", launch.instance}, {"state", {"IDLE", "DYNAMIC_NORM"}}, {"partitions", partitions}};
+    nodes[launch.node] = {{"name", launch.node},
+                          {"instance_id", launch.instance},
+                          {"state", {"IDLE", "DYNAMIC_NORM"}},
+                          {"partitions", partitions}};
   }
   [[nodiscard]] std::map<std::string, std::string> pools() const {
     std::map<std::string, std::string> out;
@@ -140,9 +143,8 @@ struct FakeSite {
   FakeSite() {
     juju.dispatch = [this](const std::string& unit, const FakeJuju::Environment& environment, HookTools& tools) {
       Place& place = at(unit);
-      const CharmParts parts{.host = place.machine, .tools = tools, .slurmd = place.slurmd, .pause = [this](auto time) {
-                               paused += time;
-                             }};
+      const CharmParts parts{
+          .host = place.machine, .tools = tools, .slurmd = place.slurmd, .pause = [this](auto time) { paused += time; }};
       const int code = run_charm(charms.at(unit.substr(0, unit.find('/'))), environment, parts,
                                  [this](std::string_view text) { said += text; });
       if (after) after(unit, environment.at("JUJU_DISPATCH_PATH"));
