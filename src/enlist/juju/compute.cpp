@@ -105,13 +105,13 @@ core::Result<std::optional<Registered>> registered_from(const core::Json& json) 
   const core::Json& node = nodes->front();
   Registered out{.instance = text_at(node, {"instance_id"}), .state = "", .reason = text_at(node, {"reason"})};
   const auto texts = [&node](const char* key) {
-    std::vector<std::string> texts;
+    std::vector<std::string> items;
     const core::Json* list = core::find(node, {key});
-    if (list == nullptr || !list->is_array()) return texts;
+    if (list == nullptr || !list->is_array()) return items;
     for (const core::Json& item : *list) {
-      if (item.is_string()) texts.push_back(item.get<std::string>());
+      if (item.is_string()) items.push_back(item.get<std::string>());
     }
-    return texts;
+    return items;
   };
   for (const std::string& flag : texts("state")) {
     if (flag == "INVALID_REG") out.invalid = true;

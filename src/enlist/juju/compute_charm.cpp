@@ -14,11 +14,6 @@ namespace {
 using core::ErrorCode;
 using namespace std::chrono_literals;
 
-constexpr const char* kMemoryName = "charm-slurmd.json";
-/// Slurm takes a node within a second. So long it is waited for, since other hooks of the machine wait meanwhile.
-constexpr auto kRegisters = 10s;
-constexpr auto kLookAgain = 500ms;
-
 /// One hook of the charm slurmd: looks, lets the plan decide, and acts.
 class ComputeHook {
  public:
@@ -138,16 +133,16 @@ class ComputeHook {
   [[nodiscard]] std::filesystem::path file_of(const std::string& key) const { return parts_.slurm_conf.parent_path() / key; }
 
   core::Result<ComputeMemory> read_memory() {
-    const auto text = parts_.host.read(parts_.state / kMemoryName);
+    const auto text = parts_.host.read(parts_.state / kMemory);
     if (!text && text.error().code == ErrorCode::kNotFound) return ComputeMemory{};
     if (!text) return std::unexpected(text.error());
     const auto json = core::parse_json(*text);
-    if (!json) return std::unexpected(json.error().with(kMemoryName));
+    if (!json) return std::unexpected(json.error().with(kMemory));
     return compute_memory_from(*json);
   }
   core::Result<void> write_memory(const ComputeMemory& memory) {
     if (memory == seen_.memory) return {};
-    auto done = parts_.host.write(parts_.state / kMemoryName, to_json(memory).dump() + "\n", 0600);
+    auto done = parts_.host.write(parts_.state / kMemory, to_json(memory).dump() + "\n", 0600);
     if (done) seen_.memory = memory;
     return done;
   }
@@ -171,6 +166,11 @@ class ComputeHook {
     if (json && core::find(*json, {"nodes"}) != nullptr) return registered_from(*json);
     return core::fail(ErrorCode::kUnavailable, "scontrol: " + telling_lines(output->err));
   }
+
+  static constexpr const char* kMemory = "charm-slurmd.json";
+  /// Slurm takes a node within a second. So long it is waited for, since other hooks of the machine wait meanwhile.
+  static constexpr auto kRegisters = 10s;
+  static constexpr auto kLookAgain = 500ms;
 
   const CharmParts& parts_;
   ComputeSeen seen_;

@@ -15,13 +15,6 @@ namespace {
 using core::ErrorCode;
 using namespace std::chrono_literals;
 
-constexpr const char* kMemoryName = "charm-slurmctld.json";
-constexpr auto kSlurmLimit = 60s;
-constexpr unsigned kPoolFileMode = 0644;
-/// So long the new slurmctld may take, after a reconfigure, to show the new partitions.
-constexpr auto kLoads = 10s;
-constexpr auto kLookAgain = 500ms;
-
 /// Reports whether `squeue --format="%T %r"` lists a job whose launch a reconfigure would lose (slurm/rollout/rollout.hpp).
 bool any_starts(std::string_view squeue) {
   return squeue.find("CONFIGURING") != std::string_view::npos || squeue.find(" Prolog") != std::string_view::npos;
@@ -33,7 +26,7 @@ class ControllerHook {
   ControllerHook(const Event& event, const CharmParts& parts) : event_(event), parts_(parts) {}
 
   core::Result<std::optional<Status>> run() {
-    if (auto program = slurm({"slurmctld", "-V"}); !program)
+    if (auto program = ask_slurm({"slurmctld", "-V"}); !program)
       return blocked("slurmctld is not ready to run: " + program.error().message +
                      ". Install Slurm's slurmctld on this machine");
     if (auto read = read_conf(); !read) return blocked(read.error().message);
@@ -83,11 +76,11 @@ class ControllerHook {
     return {};
   }
   core::Result<void> read_memory() {
-    const auto text = parts_.host.read(parts_.state / kMemoryName);
+    const auto text = parts_.host.read(parts_.state / kMemory);
     if (!text && text.error().code == ErrorCode::kNotFound) return {};
     if (!text) return std::unexpected(text.error());
     const auto json = core::parse_json(*text);
-    if (!json) return std::unexpected(json.error().with(kMemoryName));
+    if (!json) return std::unexpected(json.error().with(kMemory));
     auto memory = controller_memory_from(*json);
     if (!memory) return std::unexpected(memory.error());
     memory_ = *std::move(memory);
@@ -95,7 +88,7 @@ class ControllerHook {
   }
   core::Result<void> remember(const ControllerMemory& memory) {
     if (memory == memory_) return {};
-    auto done = parts_.host.write(parts_.state / kMemoryName, to_json(memory).dump() + "\n", 0600);
+    auto done = parts_.host.write(parts_.state / kMemory, to_json(memory).dump() + "\n", 0600);
     if (done) memory_ = memory;
     return done;
   }
@@ -104,7 +97,7 @@ class ControllerHook {
   }
   /// Returns the hash of the pool file with which slurmctld runs; "": none. nullopt: it does not say.
   std::optional<std::string> loaded() {
-    const auto shown = slurm({"scontrol", "--all", "--oneliner", "show", "partitions"});
+    const auto shown = ask_slurm({"scontrol", "--all", "--oneliner", "show", "partitions"});
     if (!shown) return std::nullopt;
     const std::string begin = "PartitionName=" + slurm::conf::marker_name(slurm::Owner::kEnlistment, "");
     const std::size_t at = shown->find(begin);
@@ -112,7 +105,7 @@ class ControllerHook {
     const std::string_view rest = std::string_view(*shown).substr(at + begin.size());
     return std::string(rest.substr(0, rest.find_first_of(" \n")));
   }
-  core::Result<std::string> slurm(const std::vector<std::string>& words) {
+  core::Result<std::string> ask_slurm(const std::vector<std::string>& words) {
     auto output = parts_.host.run(words, kSlurmLimit, "");
     if (!output) return std::unexpected(output.error());
     if (output->status == 0) return std::move(output->out);
@@ -142,7 +135,7 @@ class ControllerHook {
   }
   core::Result<void> reconfigure(const std::string& text) {
     wait_for_starting_jobs();
-    if (const auto done = slurm({"scontrol", "reconfigure"}); !done) return roll_back(text, done.error());
+    if (const auto done = ask_slurm({"scontrol", "reconfigure"}); !done) return roll_back(text, done.error());
     for (auto waited = 0ms; waited <= kLoads; waited += kLookAgain) {
       if (loaded() == hash_of(text)) {
         runs_with_ = text;
@@ -169,13 +162,13 @@ class ControllerHook {
     const std::string former = memory.accepted.empty() ? pool_file({}) : memory.accepted;
     if (auto done = write_pool_file(former); !done) return done;
     // Until it has read the former file again, slurmctld would send the refused one to slurmds that start.
-    [[maybe_unused]] const auto again = slurm({"scontrol", "reconfigure"});
+    [[maybe_unused]] const auto again = ask_slurm({"scontrol", "reconfigure"});
     if (loaded() == hash_of(former)) runs_with_ = former;
     return core::fail(cause.code, "slurmctld refuses the partitions: " + cause.message);
   }
   void wait_for_starting_jobs() {
     for (auto waited = 0ms; waited < slurm::rollout::kPrologLimit; waited += kLookAgain) {
-      const auto jobs = slurm({"squeue", "--all", "--noheader", "--states=RUNNING,CONFIGURING", "--format=%T %r"});
+      const auto jobs = ask_slurm({"squeue", "--all", "--noheader", "--states=RUNNING,CONFIGURING", "--format=%T %r"});
       if (!jobs || !any_starts(*jobs)) return;
       parts_.pause(kLookAgain);
     }
@@ -236,6 +229,13 @@ class ControllerHook {
     if (!active_slurmctld()) return waiting("no slurmctld of slurm.conf answers");
     return active();
   }
+
+  static constexpr const char* kMemory = "charm-slurmctld.json";
+  static constexpr auto kSlurmLimit = 60s;
+  static constexpr unsigned kPoolFileMode = 0644;
+  /// So long the new slurmctld may take, after a reconfigure, to show the new partitions.
+  static constexpr auto kLoads = 10s;
+  static constexpr auto kLookAgain = 500ms;
 
   Event event_;
   const CharmParts& parts_;
