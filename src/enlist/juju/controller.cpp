@@ -72,7 +72,8 @@ std::string missing_in(std::string_view slurm_conf) {
 
 std::map<std::string, Pool> pools_in(std::string_view pool_file) {
   std::map<std::string, Pool> out;
-  for (const conf::Entry& entry : conf::parse(conf::Kind::kSlurm, pool_file).conf.entries()) {
+  const conf::Conf read = conf::parse(conf::Kind::kSlurm, pool_file).conf;
+  for (const conf::Entry& entry : read.entries()) {
     if (!entry.record() || entry.head().key != "PartitionName") continue;
     const std::string& name = entry.head().value;
     if (conf::is_marker(slurm::Owner::kEnlistment, name)) continue;
