@@ -1,7 +1,7 @@
 # `make` lists what can be made.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help up down status build packages demo demo-accounting demo-bridge demo-enlist demo-governance demo-site test test-cluster test-long sim soak bench format
+.PHONY: help up down status build packages charms demo demo-accounting demo-bridge demo-enlist demo-governance demo-site test test-cluster test-long sim soak bench format
 
 help: ## This list
 	@awk -F':.*## ' '/^[a-z][a-zA-Z0-9_-]*:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,6 +24,9 @@ build: ## The operator's binary, slurm-bridge and kubectl-slurm, in build/releas
 
 packages: ## Debian packages of slurm-enlist, in build/packages
 	@dev/packages.sh
+
+charms: ## The charms of Juju, slurmd and slurmctld, in build/charms
+	@dev/charms.sh
 
 demo: ## The main job from nothing: cluster, operator, Slurm, and a job on 3 workers (SLURM=24.11 for the older release)
 	@dev/demo.sh

@@ -71,6 +71,8 @@ sees_no bridge_nodes bridge/jobs/plan.hpp
 sees_no enlist_host net/http.hpp run/controller.hpp
 sees_no enlist_agent kube/object.hpp api/kinds.hpp slinky/names.hpp
 sees_no enlist_agent_plan enlist/host/host.hpp enlist/wire/messages.hpp enlist/agent/machine.hpp run/controller.hpp net/http.hpp
+sees_no enlist_juju kube/object.hpp api/kinds.hpp slinky/names.hpp enlist/cli/program.hpp
+sees_no enlist_juju_plan enlist/host/host.hpp enlist/juju/hook_tools.hpp enlist/agent/machine.hpp enlist/store/store.hpp net/http.hpp
 sees_no sim_kube slurm/model.hpp
 sees_no sim_slurm slurm/model.hpp kube/object.hpp
 sees_no sim_oracles operator/operator.hpp

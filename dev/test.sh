@@ -10,7 +10,7 @@
 
 # Builds come first, so that no test with a real clock runs beside one.
 gate=(shell format build unit charts sim simasan main)
-beside=(tidy tsan properties histories enlist packages lifecycle cluster conformance e2e upgrade)
+beside=(tidy tsan properties histories enlist packages charms lifecycle cluster conformance e2e upgrade)
 declare -A suites=(
   [shell]="the scripts' own tests"
   [format]="clang-format"
@@ -26,6 +26,7 @@ declare -A suites=(
   [histories]="the simulator: 200 histories, and every fault at every fourth write"
   [enlist]="slurm-enlist with hosts in namespaces, each Slurm release that there are images of"
   [packages]="slurm-enlist's packages on a plain Debian, and its services under systemd, with each Slurm release that there are images of"
+  [charms]="the charms of Juju, packed, as Juju's own parser reads them"
   [lifecycle]="the local cluster itself: refusals, interrupted and unclean stops, nothing left, no WatchList"
   [cluster]="a local Kubernetes: pods, network, DNS, volumes"
   [conformance]="clients and simulators against the real Kubernetes and the real Slurm"
@@ -155,6 +156,7 @@ run_packages() {
   "$TOP/tests/enlist/packages_test.sh"
   python3 "$TOP/tests/enlist/systemd_test.py"
 }
+run_charms() { "$DEV/deps.sh" cluster && "$TOP/tests/charms/charms_test.sh"; }
 run_lifecycle() { "$DEV/lifecycle.sh"; }
 run_cluster() { "$DEV/up.sh" && "$DEV/smoke.sh"; }
 run_conformance() { "$DEV/up.sh" && "$DEV/conformance.sh"; }

@@ -19,6 +19,7 @@
 #include "enlist/coordinator/init.hpp"
 #include "enlist/coordinator/process.hpp"
 #include "enlist/host/host.hpp"
+#include "enlist/juju/program.hpp"
 
 namespace {
 
@@ -111,6 +112,14 @@ int leave(const Words& words) {
   return enlist::with_parts([&](const enlist::JoinParts& parts) { return enlist::leave(options, parts); });
 }
 
+int charm(const Words& words) {
+  std::string name;
+  CLI::App app("Runs the hook of Juju that the environment names. The charms' dispatch calls it.", "slurm-enlist charm");
+  app.add_option("CHARM", name, "slurmd or slurmctld")->required();
+  if (const std::optional<int> code = parse(app, words)) return *code;
+  return enlist::juju::run_charm(name);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -133,6 +142,7 @@ int main(int argc, char** argv) {
           },
       .join = [&token](const Words& words) { return join(words, token); },
       .leave = leave,
+      .charm = charm,
       .now = [] { return std::chrono::steady_clock::now().time_since_epoch(); },
       .sleep = [](std::chrono::milliseconds time) { std::this_thread::sleep_for(time); },
   };

@@ -8,11 +8,13 @@ Needs root and build/release/slurm-enlist. KEEP=1 keeps the hosts of the first t
 
 import base64
 import hashlib
+import json
 import os
 import sys
 import time
 
 from hosts import LIMIT, POOL_FILE, STATE, expect, idle, releases, wait
+from juju import Juju
 from runner import main
 
 TESTS = []
@@ -839,6 +841,69 @@ def the_network_of_a_host_is_cut(site):
     wait("the agent has the coordinator again", lambda: "error" not in site.status("h1"), LIMIT)
     site.ready("gpu-1", "gpu-2")
     expect(site.processes("h1", "/usr/sbin/slurmd") == before, "slurmd was restarted")
+
+
+# --- Juju -----------------------------------------------------------------------------------------------------------
+
+
+# Requirement 1
+# Requirement 2
+# Requirement 12
+# Requirement 13
+# Requirement 17
+# Requirement 31
+@test(hosts=2)
+def units_of_a_charm_join_and_run_jobs(site):
+    """The charms slurmctld and slurmd, with a stand-in of Juju."""
+    site.init()
+    key, conf = site.out("ctl", "base64", "-w0", "/etc/slurm/slurm.key"), site.out("ctl", "cat", "/etc/slurm/slurm.conf")
+    reconfigures = site.reconfigures()
+    juju = Juju(site)
+    juju.deploy("slurmctld", "slurmctld", "ctl")
+    juju.deploy("gpu", "slurmd", "h1", partition_config="Default=YES MaxTime=1-0")
+    expect(juju.statuses["gpu/0"][0] == "blocked", f"a unit without slurmctld: {juju.statuses}")
+    juju.integrate("gpu", "slurmctld")
+    expect({status for status, _ in juju.statuses.values()} == {"active"}, f"{juju.statuses} {juju.logs}")
+    wait("the first unit is idle", lambda: idle(site.records()["gpu-0"]), LIMIT)
+    juju.everywhere("update-status")
+    expect(juju.statuses == {"slurmctld/0": ("active", ""), "gpu/0": ("active", "gpu-0 is IDLE")}, f"{juju.statuses} {juju.logs}")
+    expect(site.out("ctl", "srun", "hostname") == "h1", "no job runs on the first unit")
+    expect(site.reconfigures() == reconfigures + 1, f"{site.reconfigures() - reconfigures} reconfigures for one application")
+    lines = [line for line in site.out("ctl", "cat", POOL_FILE).splitlines() if "=gpu " in line]
+    expect(lines == ["NodeSet=gpu Feature=gpu", "PartitionName=gpu Nodes=gpu Default=YES MaxTime=1-0"], f"the pool file has {lines}")
+
+    before = site.as_it_is("ctl", "h1")
+    juju.add_unit("gpu", "h2")
+    wait("the second unit is idle", lambda: idle(site.records()["gpu-1"]), LIMIT)
+    expect(sorted(site.out("ctl", "srun", "-N2", "hostname").split()) == ["h1", "h2"], "no job runs on both units")
+    expect(site.as_it_is("ctl", "h1")[2:] == before[2:], "the second unit took a change on the controller")
+    expect(site.out("ctl", "cat", "/etc/slurm/slurm.conf") == conf, "slurm.conf was changed")
+    expect("gpu-" not in conf + site.out("ctl", "cat", POOL_FILE), "a node stands in the configuration")
+
+    # What an administrator has set stays, and hooks without a change do nothing.
+    site.run("ctl", "scontrol", "update", "NodeName=gpu-1", "State=DRAIN", "Reason=bad disk")
+    job, before = site.submit("-w", "gpu-0"), site.as_it_is("h1", "h2")
+    for event in ("update-status", "config-changed", "upgrade-charm", "start"):
+        juju.everywhere(event)
+    expect(site.as_it_is("h1", "h2") == before, f"something changed: {before} became {site.as_it_is('h1', 'h2')}")
+    juju.configure("gpu", partition_config="Default=YES MaxTime=2-0")
+    wait("the partition is changed", lambda: "MaxTime=2-00:00:00" in site.out("ctl", "scontrol", "show", "partition", "gpu"), LIMIT)
+    record = site.records()["gpu-1"]
+    expect("DRAIN" in record["state"] and record["reason"] == "bad disk", f"the drain is lost: {record['state']} {record['reason']}")
+
+    # A partition that slurmctld refuses takes nothing from the others.
+    file = site.out("ctl", "cat", POOL_FILE)
+    juju.configure("gpu", partition_config="Default=YES Alternate=nowhere QOS=none")
+    expect(juju.statuses["slurmctld/0"][0] == "blocked" and site.out("ctl", "cat", POOL_FILE) == file, f"{juju.statuses}")
+    expect("MaxTime=2-00:00:00" in site.out("ctl", "scontrol", "show", "partition", "gpu"), "the partition is not as before")
+    site.ends_well(job, "h1")
+
+    # The key is on the units, and nowhere else.
+    for host in ("h1", "h2"):
+        there = {path: mode for path, (mode, text) in site.files(host).items() if base64.b64decode(key) in text or key.encode() in text}
+        expect(there == {"/etc/slurm/slurm.key": 0o600}, f"the key is in {there}")
+    exchanged = json.dumps([relation["databags"] for relation in juju.relations.values()]) + "".join(juju.logs)
+    expect(key not in exchanged, "the key was exchanged")
 
 
 if __name__ == "__main__":

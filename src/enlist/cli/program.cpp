@@ -256,6 +256,7 @@ int run_program(const Outside& outside, const std::vector<std::string>& words) {
   if (starts({"agent"})) return outside.agent(rest(1));
   if (starts({"join"})) return outside.join(rest(1));
   if (starts({"leave"})) return outside.leave(rest(1));
+  if (starts({"charm"})) return outside.charm(rest(1));
 
   Flags flags;
   const Commands commands(outside, flags);
@@ -272,6 +273,7 @@ int run_program(const Outside& outside, const std::vector<std::string>& words) {
   root.add_subcommand("agent", "On a host that has joined: run the agent");
   root.add_subcommand("join", "On a host: join a pool with a token");
   root.add_subcommand("leave", "On a host that has joined: leave the cluster");
+  root.add_subcommand("charm", "For Juju: run a hook of the charm slurmd or slurmctld");
   const auto command = [&](CLI::App* parent, const std::string& name, const std::string& help, int (Commands::*run)() const) {
     CLI::App* out = parent->add_subcommand(name, help);
     out->add_option("--coordinator", flags.connection.address, "The coordinator's listener for administrators")

@@ -28,7 +28,7 @@ struct Outside {
   /// Programs with flags of their own: they get the words behind the command, and return the exit code. `init`: "coordinator
   /// init".
   using Program = std::function<int(const std::vector<std::string>& words)>;
-  Program coordinator, init, agent, join, leave;
+  Program coordinator, init, agent, join, leave, charm;
   std::function<std::chrono::nanoseconds()> now;  ///< The time of a clock that does not jump.
   std::function<void(std::chrono::milliseconds)> sleep;
 };

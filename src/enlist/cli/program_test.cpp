@@ -43,6 +43,7 @@ struct ProgramTest : ::testing::Test {
                           .agent = program("agent"),
                           .join = program("join"),
                           .leave = program("leave"),
+                          .charm = program("charm"),
                           .now = [this] { return clock; },
                           .sleep =
                               [this](std::chrono::milliseconds time) {

@@ -11,7 +11,7 @@
 
 namespace enlist::testing {
 
-class FakeHost final : public Host {
+class FakeHost : public Host {
  public:
   core::Result<Output> run(const std::vector<std::string>& arguments, std::chrono::milliseconds, const std::string&) override {
     std::string line;

@@ -1,0 +1,600 @@
+// Both charms with a model of Juju and of Slurm.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/base64.hpp"
+#include "core/hash.hpp"
+#include "enlist/juju/controller.hpp"
+#include "enlist/juju/data.hpp"
+#include "enlist/juju/testing/fake_site.hpp"
+
+namespace enlist::juju::testing {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using Kind = Status::Kind;
+
+core::Json value(const Databag& databag, const char* key) {
+  return databag.contains(key) ? core::Json::parse(databag.at(key)) : core::Json();
+}
+
+// --- the application is integrated ---
+
+// Requirement 7
+TEST(JujuCharms, TheLeaderOfSlurmdPublishesPartitionAndNodeSet) {
+  FakeSite site;
+  site.deploy("slurmctld", "slurmctld");
+  site.deploy("gpu", "slurmd", 3);
+  site.juju.leaders["gpu"] = "gpu/2";
+  const std::string relation = site.integrate("gpu");
+  EXPECT_EQ(site.juju.count("gpu/2 publish"), 1);
+  EXPECT_EQ(site.juju.count("gpu/0 publish") + site.juju.count("gpu/1 publish"), 0);
+  std::vector<std::string> keys;
+  for (const auto& [key, text] : site.juju.relations[relation].databags["gpu"]) keys.push_back(key);
+  EXPECT_THAT(keys, ElementsAre("nodeset", "partition"));
+}
+
+// Requirement 8
+TEST(JujuCharms, PartitionNodeSetAndFeatureAreCalledLikeTheApplication) {
+  FakeSite site;
+  site.deploy("slurmctld", "slurmctld");
+  site.deploy("gpu", "slurmd");
+  site.juju.configure("gpu", "partition-config", "MaxTime=1-0 Default=YES");
+  const Databag databag = site.juju.relations[site.integrate("gpu")].databags["gpu"];
+  EXPECT_EQ(value(databag, "partition"),
+            (core::Json{{"partitionname", "gpu"}, {"nodes", "gpu"}, {"maxtime", "1-0"}, {"default", "YES"}}));
+  EXPECT_EQ(value(databag, "nodeset"), (core::Json{{"nodeset", "gpu"}, {"feature", "gpu"}}));
+}
+
+// Requirement 9
+TEST(JujuCharms, TheLeaderOfSlurmctldWritesTheLinesOfEachApplication) {
+  FakeSite site;
+  site.deploy_both();
+  site.juju.configure("slurmd", "partition-config", "MaxTime=1-0");
+  site.integrate("slurmd");
+  site.deploy("gpu", "slurmd");
+  site.integrate("gpu");
+  EXPECT_THAT(site.pools(), HasSubstr("\nNodeSet=gpu Feature=gpu\n"));
+  EXPECT_THAT(site.pools(), HasSubstr("\nNodeSet=slurmd Feature=slurmd\n"));
+  EXPECT_THAT(site.pools(), HasSubstr("\nPartitionName=gpu Nodes=gpu\n"));
+  EXPECT_THAT(site.pools(), HasSubstr("\nPartitionName=slurmd Nodes=slurmd MaxTime=1-0\n"));
+  EXPECT_EQ(site.at("slurmctld/0").machine.files[kPoolPath].second, 0644U);
+}
+
+// Requirement 9
+TEST(JujuCharms, APartitionThatIsPublishedAnewReplacesItsLine) {
+  FakeSite site;
+  site.begin();
+  site.juju.configure("slurmd", "partition-config", "MaxTime=2-0");
+  EXPECT_THAT(site.slurm.loaded, HasSubstr("\nPartitionName=slurmd Nodes=slurmd MaxTime=2-0\n"));
+  EXPECT_EQ(site.reconfigures(), 2);
+}
+
+// Requirement 10
+TEST(JujuCharms, EachRelationHasASecretOfItsOwnWhoseIdAloneIsPublished) {
+  FakeSite site;
+  site.begin();
+  const std::string first = "0";
+  site.deploy("gpu", "slurmd");
+  const std::string second = site.integrate("gpu");
+  ASSERT_EQ(site.juju.secrets.size(), 2U);
+  std::set<std::string> ids;
+  for (const std::string& number : {first, second}) {
+    const Databag databag = site.juju.relations[number].databags["slurmctld"];
+    const std::string id = value(databag, "auth_key_id").get<std::string>();
+    ids.insert(id);
+    EXPECT_THAT(site.juju.secrets.at(id).grants, ElementsAre(number));
+    EXPECT_EQ(site.juju.secrets.at(id).revisions.front().content, site.key);
+    EXPECT_EQ(databag.size(), 2U);
+    EXPECT_EQ(value(databag, "controllers"), core::Json::array({"10.0.0.1:6817"}));
+  }
+  EXPECT_EQ(ids.size(), 2U);
+}
+
+// Requirement 11
+TEST(JujuCharms, SlurmctldIsReconfiguredOnlyIfItIsActive) {
+  FakeSite site;
+  site.slurm.up.clear();
+  site.begin();
+  EXPECT_EQ(site.reconfigures(), 0);
+  EXPECT_THAT(site.pools(), Not(HasSubstr("slurmd")));
+  EXPECT_EQ(site.message("slurmctld/0"), "no slurmctld of slurm.conf answers");
+  site.slurm.up = {"ctl"};
+  site.juju.everywhere("update-status");
+  EXPECT_EQ(site.reconfigures(), 1);
+  EXPECT_THAT(site.slurm.loaded, HasSubstr("PartitionName=slurmd"));
+}
+
+// Requirement 12
+TEST(JujuCharms, ThePartitionIsWrittenAndLoadedBeforeKeyAndControllersArePublished) {
+  FakeSite site;
+  site.deploy_both();
+  site.after = [&](const std::string&, const std::string&) {
+    if (site.juju.count("slurmctld/0 publish") == 0) return;
+    EXPECT_THAT(site.slurm.loaded, HasSubstr("PartitionName=slurmd"));
+    EXPECT_EQ(site.reconfigures(), 1);
+  };
+  site.integrate("slurmd");
+  EXPECT_EQ(site.juju.count("slurmctld/0 publish"), 1);
+}
+
+// Requirement 12
+TEST(JujuCharms, NothingIsPublishedToAnApplicationWhosePartitionIsRefused) {
+  FakeSite site;
+  site.slurm.refuses = "AllowGroups=none";
+  site.begin();
+  site.deploy("gpu", "slurmd");
+  site.juju.configure("gpu", "partition-config", "AllowGroups=none");
+  const std::string before = site.pools();
+  const std::string relation = site.integrate("gpu");
+  EXPECT_THAT(site.juju.relations[relation].databags["slurmctld"], IsEmpty());
+  EXPECT_EQ(site.pools(), before);
+  EXPECT_EQ(site.slurm.loaded, before);
+  EXPECT_EQ(site.juju.statuses["slurmctld/0"].kind, Kind::kBlocked);
+  EXPECT_THAT(site.message("slurmctld/0"), HasSubstr("slurmctld refuses the partitions: slurm_reconfigure error"));
+  // The refused file is not written again by itself, and is by a mended one.
+  const int reconfigures = site.reconfigures();
+  site.juju.everywhere("update-status");
+  EXPECT_EQ(site.reconfigures(), reconfigures);
+  site.juju.configure("gpu", "partition-config", "MaxTime=1-0");
+  EXPECT_THAT(site.slurm.loaded, HasSubstr("PartitionName=gpu Nodes=gpu MaxTime=1-0"));
+  EXPECT_EQ(site.juju.statuses["slurmctld/0"], active());
+  EXPECT_TRUE(site.slurm.nodes.contains("gpu-0"));
+}
+
+// Requirement 13
+TEST(JujuCharms, EachUnitFetchesTheSecretWritesTheKeyAndStartsSlurmd) {
+  FakeSite site;
+  site.deploy("slurmctld", "slurmctld");
+  site.deploy("slurmd", "slurmd", 2);
+  site.integrate("slurmd");
+  for (const char* unit : {"slurmd/0", "slurmd/1"}) {
+    FakeSite::Place& place = site.at(unit);
+    EXPECT_EQ(place.machine.files[kKeyPath], std::pair(site.key, 0600U));
+    EXPECT_EQ(place.slurmd.starts, 1);
+    EXPECT_THAT(place.slurmd.now.arguments.value(), Contains("-Z"));
+  }
+  EXPECT_TRUE(site.slurm.nodes.contains("slurmd-0"));
+  EXPECT_TRUE(site.slurm.nodes.contains("slurmd-1"));
+  EXPECT_EQ(site.juju.statuses["slurmd/1"], active("slurmd-1 is IDLE"));
+}
+
+// Requirement 14
+TEST(JujuCharms, SlurmdStartsOnlyOnceTheIdAndTheControllersAreThere) {
+  FakeSite site;
+  site.deploy("slurmd", "slurmd");
+  site.charms["slurmctld"] = "slurmctld";
+  const std::string relation = site.integrate("slurmd");
+  const auto publish = [&](Databag databag) {
+    site.juju.relations[relation].databags["slurmctld"] = std::move(databag);
+    EXPECT_EQ(site.juju.send("slurmd/0", "slurmctld-relation-changed", {{"JUJU_RELATION_ID", "slurmctld:0"}}), 0);
+    return site.at("slurmd/0").slurmd.starts;
+  };
+  site.juju.secrets["secret:s"] = {"", "slurmctld", {{"slurm.key", "k"}}, {relation}, {}};
+  EXPECT_EQ(publish({}), 0);
+  EXPECT_EQ(site.juju.statuses["slurmd/0"].kind, Kind::kWaiting);
+  EXPECT_EQ(publish({{"auth_key_id", "\"secret:s\""}}), 0);
+  EXPECT_EQ(publish({{"controllers", "[\"a:6817\"]"}}), 0);
+  EXPECT_EQ(publish({{"auth_key_id", "\"\""}, {"controllers", "[\"a:6817\"]"}}), 0);
+  EXPECT_EQ(publish({{"auth_key_id", "\"secret:s\""}, {"controllers", "[]"}}), 0);
+  EXPECT_EQ(publish({{"auth_key_id", "\"secret:s\""}, {"controllers", "[\"a:6817\"]"}}), 1);
+}
+
+// Requirement 15
+TEST(JujuCharms, TheControllersAreTheActiveOnesThePrimaryFirst) {
+  FakeSite site;
+  site.slurm.up = {"spare"};
+  site.begin();
+  const auto controllers = [&] { return value(site.juju.relations["0"].databags["slurmctld"], "controllers"); };
+  EXPECT_EQ(controllers(), core::Json::array({"10.0.0.2:6817"}));
+  site.slurm.up = {"spare", "ctl"};
+  site.juju.everywhere("update-status");
+  EXPECT_EQ(controllers(), (core::Json{"10.0.0.1:6817", "10.0.0.2:6817"}));
+  EXPECT_THAT(site.launch("slurmd/0").controllers, ElementsAre("10.0.0.1:6817", "10.0.0.2:6817"));
+  // One that is down for a while is no reason to restart every slurmd. One that slurm.conf does not name any more is.
+  const int starts = site.at("slurmd/0").slurmd.starts;
+  site.slurm.up = {"ctl"};
+  site.juju.everywhere("update-status");
+  EXPECT_EQ(site.at("slurmd/0").slurmd.starts, starts);
+  std::string& conf = site.at("slurmctld/0").machine.files["/etc/slurm/slurm.conf"].first;
+  conf.erase(conf.find("SlurmctldHost=spare"), std::string("SlurmctldHost=spare(10.0.0.2)\n").size());
+  site.juju.everywhere("update-status");
+  EXPECT_EQ(controllers(), core::Json::array({"10.0.0.1:6817"}));
+}
+
+// Requirement 16
+TEST(JujuCharms, ARotatedKeyIsWrittenAndReadBySlurmd) {
+  FakeSite site;
+  site.begin();
+  site.at("slurmctld/0").machine.files[kKeyPath].first = "another key";
+  site.juju.send("slurmctld/0", "update-status");
+  site.juju.settle();
+  EXPECT_EQ(site.juju.count("slurmctld/0 set-secret"), 1);
+  EXPECT_THAT(site.juju.events, Contains("slurmd/0 secret-changed"));
+  EXPECT_EQ(site.at("slurmd/0").machine.files[kKeyPath], std::pair(std::string("another key"), 0600U));
+  EXPECT_EQ(site.at("slurmd/0").slurmd.reloads, 1);
+  EXPECT_EQ(site.at("slurmd/0").slurmd.starts, 1);
+}
+
+// Requirement 16
+TEST(JujuCharms, AKeyInAnotherFileReplacesTheFormerOne) {
+  FakeSite site;
+  site.begin();
+  auto& files = site.at("slurmctld/0").machine.files;
+  files["/etc/slurm/slurm.jwks"] = {"{}", 0600};
+  site.juju.everywhere("update-status");
+  auto& there = site.at("slurmd/0").machine.files;
+  EXPECT_EQ(there["/etc/slurm/slurm.jwks"], std::pair(std::string("{}"), 0600U));
+  EXPECT_FALSE(there.contains(kKeyPath));
+  files.erase("/etc/slurm/slurm.jwks");
+  site.juju.everywhere("update-status");
+  EXPECT_EQ(there[kKeyPath].first, site.key);
+  EXPECT_FALSE(there.contains("/etc/slurm/slurm.jwks"));
+}
+
+// Requirement 17
+TEST(JujuCharms, AnotherUnitNeedsNothingOfSlurmctld) {
+  FakeSite site;
+  site.begin();
+  const std::string pools = site.pools();
+  const auto writes = site.at("slurmctld/0").machine.writes;
+  const int reconfigures = site.reconfigures(), calls = site.juju.count("slurmctld/0 ");
+  site.juju.add_unit("slurmd");
+  EXPECT_TRUE(site.slurm.nodes.contains("slurmd-1"));
+  EXPECT_EQ(site.pools(), pools);
+  EXPECT_EQ(site.at("slurmctld/0").machine.writes, writes);
+  EXPECT_EQ(site.reconfigures(), reconfigures);
+  EXPECT_EQ(site.juju.count("slurmctld/0 "), calls);
+}
+
+// --- relations and secrets that end ---
+
+TEST(JujuCharms, AUnitThatDepartsDoesNoHarm) {
+  FakeSite site;
+  site.deploy("slurmctld", "slurmctld");
+  site.deploy("slurmd", "slurmd", 2);
+  site.integrate("slurmd");
+  const std::string pools = site.pools();
+  const int reconfigures = site.reconfigures();
+  site.juju.remove_unit("slurmd/1");
+  EXPECT_EQ(site.pools(), pools);
+  EXPECT_EQ(site.reconfigures(), reconfigures);
+  for (const char* unit : {"slurmd/0", "slurmd/1"}) {
+    EXPECT_EQ(site.at(unit).slurmd.starts, 1);
+    EXPECT_EQ(site.at(unit).slurmd.stops, 0);
+    EXPECT_EQ(site.at(unit).machine.files[kKeyPath].first, site.key);
+  }
+}
+
+// Requirement 30
+TEST(JujuCharms, TheSecretOfARelationThatBreaksIsRemoved) {
+  FakeSite site;
+  site.begin();
+  site.deploy("gpu", "slurmd");
+  site.juju.configure("gpu", "partition-config", "MaxTime=1-0 AllowGroups=a,b");
+  const std::string relation = site.integrate("gpu"), pools = site.pools();
+  site.juju.remove_relation(relation);
+  EXPECT_EQ(site.pools(), pools);
+  ASSERT_EQ(site.juju.secrets.size(), 1U);
+  EXPECT_THAT(site.juju.secrets.begin()->second.grants, ElementsAre("0"));
+  // Its jobs go on, so its partition stays.
+  EXPECT_THAT(site.pools(), HasSubstr("PartitionName=gpu"));
+  EXPECT_THAT(site.slurm.loaded, HasSubstr("PartitionName=gpu"));
+  EXPECT_EQ(site.at("gpu/0").slurmd.stops, 0);
+}
+
+TEST(JujuCharms, ASecretThatALeaderLeftBehindIsRemovedByTheNext) {
+  FakeSite site;
+  site.begin();
+  site.juju.secrets["secret:old"] = {label_of("slurmd:77"), "slurmctld", {{"slurm.key", "k"}}, {}, {}};
+  site.juju.secrets["secret:other"] = {"somebody-else", "slurmctld", {{"x", "k"}}, {}, {}};
+  site.juju.everywhere("update-status");
+  EXPECT_FALSE(site.juju.secrets.contains("secret:old"));
+  EXPECT_TRUE(site.juju.secrets.contains("secret:other"));
+}
+
+// --- leadership ---
+
+// Requirement 41
+TEST(JujuCharms, ANewLeaderTakesOverFromTheData) {
+  FakeSite site;
+  site.deploy("slurmctld", "slurmctld", 2);
+  site.deploy("slurmd", "slurmd", 2);
+  site.integrate("slurmd");
+  // They share /etc/slurm, as slurmctlds that stand in for each other do.
+  site.at("slurmctld/1").machine.files[kPoolPath] = site.at("slurmctld/0").machine.files[kPoolPath];
+  const auto databags = site.juju.relations["0"].databags;
+  site.juju.remove_unit("slurmctld/0");
+  site.juju.remove_unit("slurmd/0");
+  EXPECT_EQ(site.juju.leaders["slurmctld"], "slurmctld/1");
+  EXPECT_EQ(site.juju.relations["0"].databags, databags);
+  EXPECT_EQ(site.juju.secrets.size(), 1U);
+  EXPECT_EQ(site.juju.count("slurmctld/1 "), 0);
+  EXPECT_EQ(site.juju.count("slurmd/1 "), 0);
+  site.juju.configure("slurmd", "partition-config", "MaxTime=1-0");
+  EXPECT_EQ(site.juju.count("slurmd/1 publish"), 1);
+  EXPECT_THAT(site.pools("slurmctld/1"), HasSubstr("PartitionName=slurmd Nodes=slurmd MaxTime=1-0\n"));
+}
+
+TEST(JujuCharms, OnlyLeadersWrite) {
+  FakeSite site;
+  site.deploy("slurmctld", "slurmctld", 2);
+  site.deploy("slurmd", "slurmd");
+  site.integrate("slurmd");
+  EXPECT_EQ(site.juju.count("slurmctld/1 "), 0);
+  EXPECT_THAT(site.at("slurmctld/1").machine.writes, IsEmpty());
+  EXPECT_EQ(site.at("slurmctld/1").machine.count("scontrol reconfigure"), 0);
+  EXPECT_EQ(site.juju.statuses["slurmctld/1"], active());
+}
+
+// --- the interface ---
+
+// Requirement 31
+TEST(JujuCharms, TheKeyIsNeverInTheExchangedDataNorInALog) {
+  FakeSite site;
+  site.key = "not-to-be-seen-anywhere";
+  site.begin();
+  std::string seen;
+  for (const auto& [number, relation] : site.juju.relations) {
+    for (const auto& [app, databag] : relation.databags) {
+      for (const auto& [key, text] : databag) seen += text;
+    }
+  }
+  for (const std::string& line : site.juju.logs) seen += line;
+  for (const auto& [unit, place] : site.places) {
+    for (const std::string& line : place->machine.ran) seen += line;
+    for (const auto& [file, content] : place->machine.files) seen += file == kKeyPath ? "" : content.first;
+    seen += core::Json(place->slurmd.now.arguments.value_or(std::vector<std::string>())).dump();
+  }
+  for (const std::string& secret : {site.key, core::base64_encode(site.key)}) EXPECT_THAT(seen, Not(HasSubstr(secret)));
+  const auto data = controller_data_from(site.juju.relations["0"].databags["slurmctld"]);
+  ASSERT_TRUE(data && *data);
+  EXPECT_TRUE(site.juju.secrets.contains((*data)->auth_key_id));
+}
+
+// Requirement 32
+TEST(JujuCharms, DataOfAnotherApplicationAreNotBelieved) {
+  FakeSite site;
+  site.begin();
+  site.deploy("gpu", "slurmd");
+  const std::string relation = site.integrate("gpu");
+  site.juju.relations[relation].databags["gpu"] = compute_data("slurmd", "MaxTime=1").value();
+  site.juju.everywhere("update-status");
+  EXPECT_THAT(site.pools(), Not(HasSubstr("MaxTime")));
+}
+
+// Requirement 33
+TEST(JujuCharms, AChangedOptionIsPublishedByTheSameCode) {
+  FakeSite site;
+  site.begin();
+  site.juju.configure("slurmd", "partition-config", "MaxTime=1-0");
+  const Databag after = site.juju.relations["0"].databags["slurmd"];
+  FakeSite other;
+  other.deploy_both();
+  other.juju.configure("slurmd", "partition-config", "MaxTime=1-0");
+  other.integrate("slurmd");
+  EXPECT_EQ(after, other.juju.relations["0"].databags["slurmd"]);
+}
+
+// Requirement 33
+TEST(JujuCharms, AWrongOptionIsReportedAndPublishesNothing) {
+  for (const std::string& wrong : {"PartitionName=x", "Nodes=ALL", "MaxTiem=1-0", "MaxTime=1\nNodeName=x"}) {
+    FakeSite site;
+    site.begin();
+    const auto before = site.juju.relations["0"].databags;
+    site.juju.configure("slurmd", "partition-config", wrong);
+    EXPECT_EQ(site.juju.relations["0"].databags, before) << wrong;
+    EXPECT_EQ(site.juju.statuses["slurmd/0"].kind, Kind::kBlocked) << wrong;
+    EXPECT_THAT(site.message("slurmd/0"), HasSubstr("partition-config: ")) << wrong;
+    FakeSite fresh;
+    fresh.deploy_both();
+    fresh.juju.configure("slurmd", "partition-config", wrong);
+    fresh.integrate("slurmd");
+    EXPECT_THAT(fresh.juju.relations["0"].databags["slurmd"], IsEmpty()) << wrong;
+    EXPECT_THAT(fresh.message("slurmd/0"), HasSubstr("partition-config: ")) << wrong;
+    EXPECT_EQ(site.at("slurmd/0").slurmd.starts, 1);
+    site.juju.configure("slurmd", "partition-config", "");
+    EXPECT_EQ(site.juju.statuses["slurmd/0"].kind, Kind::kActive) << wrong;
+  }
+}
+
+// --- slurmd ---
+
+// Requirement 34
+// Requirement 36
+TEST(JujuCharms, SlurmdRunsWithTheArgumentsOfADynamicNode) {
+  FakeSite site;
+  site.slurm.up = {"ctl", "spare"};
+  site.begin();
+  EXPECT_THAT(site.at("slurmd/0").slurmd.now.arguments.value(),
+              ElementsAre("-Z", "-N", "slurmd-0", "--conf", "CPUs=8 Boards=1 RealMemory=64000 Features=slurmd", "--conf-server",
+                          "10.0.0.1:6817,10.0.0.2:6817", "--instance-id", ::testing::SizeIs(16)));
+}
+
+// Requirement 35
+TEST(JujuCharms, TheAdministratorsWordsWinOverWhatIsDetected) {
+  FakeSite site;
+  site.deploy_both();
+  site.juju.configure("slurmd", "node-config", "RealMemory=1000 Weight=5 Features=ssd Gres=gpu:2");
+  site.integrate("slurmd");
+  EXPECT_EQ(site.launch("slurmd/0").conf, "CPUs=8 Boards=1 RealMemory=1000 Weight=5 Gres=gpu:2 Features=ssd,slurmd");
+}
+
+TEST(JujuCharms, WordsWithWhichSlurmdWouldNotStartAreReported) {
+  FakeSite site;
+  site.begin();
+  site.juju.configure("slurmd", "node-config", "NodeName=x");
+  EXPECT_EQ(site.juju.statuses["slurmd/0"].kind, Kind::kBlocked);
+  EXPECT_THAT(site.message("slurmd/0"), HasSubstr("node-config: NodeName"));
+  EXPECT_EQ(site.at("slurmd/0").slurmd.starts, 1);
+}
+
+TEST(JujuCharms, OtherReadingsOfTheHardwareDoNotRestartSlurmd) {
+  FakeSite site;
+  site.begin();
+  site.at("slurmd/0").machine.programs["/usr/sbin/slurmd -C"].out = "NodeName=h CPUs=8 Boards=1 RealMemory=63999\n";
+  site.juju.everywhere("update-status");
+  EXPECT_EQ(site.at("slurmd/0").slurmd.starts, 1);
+  site.at("slurmd/0").slurmd.now.running = false;
+  site.juju.everywhere("update-status");
+  EXPECT_THAT(site.launch("slurmd/0").conf, HasSubstr("RealMemory=63999"));
+}
+
+// Requirement 37
+TEST(JujuCharms, AFailedStartIsLoggedAndShownOnThatUnitOnly) {
+  FakeSite site;
+  site.deploy("slurmctld", "slurmctld");
+  site.deploy("slurmd", "slurmd", 2);
+  site.at("slurmd/1").slurmd.ends = "slurmd ended: fatal: no cgroup";
+  site.integrate("slurmd");
+  EXPECT_EQ(site.juju.statuses["slurmd/1"], blocked("slurmd does not run: slurmd ended: fatal: no cgroup"));
+  EXPECT_THAT(site.juju.logs, Contains("ERROR slurmd does not run: slurmd ended: fatal: no cgroup"));
+  EXPECT_EQ(site.juju.statuses["slurmd/0"].kind, Kind::kActive);
+  EXPECT_EQ(site.juju.statuses["slurmctld/0"].kind, Kind::kActive);
+}
+
+// Requirement 37
+TEST(JujuCharms, AStartThatSystemdRefusesIsAStatusAndNoFailedHook) {
+  FakeSite site;
+  site.deploy_both();
+  site.at("slurmd/0").slurmd.fails = "systemctl enable: exit code 1";
+  site.integrate("slurmd");
+  EXPECT_EQ(site.juju.statuses["slurmd/0"], blocked("slurmd does not start: systemctl enable: exit code 1"));
+  site.at("slurmd/0").slurmd.fails.clear();
+  site.juju.everywhere("update-status");
+  EXPECT_EQ(site.juju.statuses["slurmd/0"].kind, Kind::kActive);
+}
+
+TEST(JujuCharms, ANodeThatSlurmDoesNotTakeIsNotShownAsActive) {
+  FakeSite site;
+  site.slurm.full = true;
+  site.begin();
+  EXPECT_EQ(site.juju.statuses["slurmd/0"].kind, Kind::kBlocked);
+  EXPECT_THAT(site.message("slurmd/0"), HasSubstr("Slurm has not taken slurmd-0"));
+  EXPECT_LE(site.paused, std::chrono::seconds(11));
+}
+
+TEST(JujuCharms, ASlurmdOfSomebodyElseAndAKeyOfSomebodyElseAreLeftAlone) {
+  FakeSite site;
+  site.deploy_both();
+  site.at("slurmd/0").slurmd.now.running = true;
+  site.integrate("slurmd");
+  EXPECT_THAT(site.message("slurmd/0"), HasSubstr("slurmd runs already"));
+  EXPECT_EQ(site.at("slurmd/0").slurmd.starts, 0);
+  EXPECT_FALSE(site.at("slurmd/0").machine.files.contains(kKeyPath));
+
+  FakeSite other;
+  other.deploy_both();
+  other.at("slurmd/0").machine.files[kKeyPath] = {"of another cluster", 0600};
+  other.integrate("slurmd");
+  EXPECT_THAT(other.message("slurmd/0"), HasSubstr("slurm.key has another key"));
+  EXPECT_EQ(other.at("slurmd/0").machine.files[kKeyPath].first, "of another cluster");
+  EXPECT_EQ(other.at("slurmd/0").slurmd.starts, 0);
+}
+
+TEST(JujuCharms, AKeyThatCannotBeReadLeavesSlurmdAsItIs) {
+  FakeSite site;
+  site.begin();
+  site.juju.broken_tools.insert("key");
+  site.juju.send("slurmd/0", "update-status");
+  EXPECT_EQ(site.juju.statuses["slurmd/0"], waiting("the key of the cluster cannot be read: secret-get: no controller"));
+  EXPECT_EQ(site.at("slurmd/0").slurmd.starts, 1);
+  EXPECT_EQ(site.at("slurmd/0").machine.files[kKeyPath].first, site.key);
+}
+
+// --- rest ---
+
+TEST(JujuCharms, NothingIsDoneWhereNothingHasChanged) {
+  FakeSite site;
+  site.begin();
+  site.deploy("gpu", "slurmd", 2);
+  site.integrate("gpu");
+  const auto calls = site.juju.calls;
+  std::map<std::string, std::size_t> writes;
+  for (const auto& [unit, place] : site.places) writes[unit] = place->machine.writes.size();
+  const int reconfigures = site.reconfigures();
+  for (const char* event : {"update-status", "config-changed", "upgrade-charm", "leader-settings-changed", "start"})
+    site.juju.everywhere(event);
+  EXPECT_EQ(site.juju.calls, calls);
+  for (const auto& [unit, place] : site.places) {
+    EXPECT_EQ(place->machine.writes.size(), writes[unit]) << unit;
+    EXPECT_LE(place->slurmd.starts, 1) << unit;
+    EXPECT_EQ(place->slurmd.reloads, 0) << unit;
+  }
+  EXPECT_EQ(site.reconfigures(), reconfigures);
+}
+
+TEST(JujuCharms, AnySingleEventIsEnough) {
+  // Juju may join events or leave them out: the state is reached by one hook of each side in turn, whatever their names are.
+  FakeSite site;
+  site.deploy_both();
+  auto dispatch = std::move(site.juju.dispatch);
+  site.juju.dispatch = [](const auto&, const auto&, auto&) { return 1; };
+  site.integrate("slurmd");
+  site.juju.dispatch = dispatch;
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_EQ(site.juju.send("slurmd/0", "update-status"), 0);
+    EXPECT_EQ(site.juju.send("slurmctld/0", "update-status"), 0);
+  }
+  EXPECT_EQ(site.juju.send("slurmd/0", "update-status"), 0);
+  EXPECT_EQ(site.juju.statuses["slurmd/0"].kind, Kind::kActive);
+}
+
+TEST(JujuCharms, AReconfigureWaitsForJobsThatAreStarting) {
+  FakeSite site;
+  site.deploy_both();
+  site.slurm.starting = 4;
+  site.after = [&](const std::string&, const std::string&) {
+    if (site.reconfigures() > 0) EXPECT_LT(site.slurm.starting, 0);
+  };
+  site.integrate("slurmd");
+  EXPECT_EQ(site.reconfigures(), 1);
+}
+
+TEST(JujuCharms, AFileOfSomebodyElseIsNotReplaced) {
+  FakeSite site;
+  site.deploy_both();
+  site.at("slurmctld/0").machine.files[kPoolPath].first = "NodeSet=x Feature=x\n";
+  site.integrate("slurmd");
+  EXPECT_EQ(site.pools(), "NodeSet=x Feature=x\n");
+  EXPECT_EQ(site.juju.statuses["slurmctld/0"].kind, Kind::kBlocked);
+}
+
+TEST(JujuCharms, WhatIsMissingOnAMachineIsAStatus) {
+  FakeSite site;
+  site.deploy_both();
+  site.at("slurmd/0").machine.programs.erase("/usr/sbin/slurmd -V");
+  site.at("slurmctld/0").machine.files["/etc/slurm/slurm.conf"].first = "ClusterName=c\nSlurmctldHost=ctl\n";
+  site.juju.everywhere("update-status");
+  EXPECT_THAT(site.message("slurmd/0"), HasSubstr("Install Slurm's slurmd"));
+  EXPECT_THAT(site.message("slurmctld/0"),
+              HasSubstr("AuthType=auth/slurm,SlurmctldParameters=enable_configless,MaxNodeCount=1024"));
+  site.at("slurmctld/0").machine.programs.erase("slurmctld -V");
+  site.juju.everywhere("update-status");
+  EXPECT_THAT(site.message("slurmctld/0"), HasSubstr("Install Slurm's slurmctld"));
+}
+
+TEST(JujuCharms, WrongUsageIsToldAndNothingIsDone) {
+  FakeSite site;
+  site.deploy("slurmd", "slurmd");
+  EXPECT_EQ(site.juju.send("slurmd/0", "install", {}), 0);
+  FakeSite::Place& place = site.at("slurmd/0");
+  site.juju.dispatch = [&](const auto&, const auto&, HookTools& tools) {
+    const CharmParts parts{.host = place.machine, .tools = tools, .slurmd = place.slurmd, .pause = {}};
+    const auto err = [&](std::string_view text) { site.said += text; };
+    EXPECT_EQ(run_charm("slurmdbd", {}, parts, err), 2);
+    EXPECT_EQ(run_charm("slurmd", {}, parts, err), 2);
+    return run_charm("slurmd", {{"JUJU_DISPATCH_PATH", "actions/x"}, {"JUJU_UNIT_NAME", "slurmd/0"}}, parts, err);
+  };
+  EXPECT_EQ(site.juju.send("slurmd/0", "x"), 2);
+  EXPECT_THAT(site.said, HasSubstr("Juju runs this"));
+  EXPECT_THAT(site.said, HasSubstr("the charm has no actions/x"));
+}
+
+}  // namespace
+}  // namespace enlist::juju::testing

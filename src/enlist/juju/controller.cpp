@@ -1,0 +1,164 @@
+#include "enlist/juju/controller.hpp"
+
+#include <algorithm>
+
+#include "enlist/coordinator/slurm_facts.hpp"
+#include "enlist/rules/pool_file.hpp"
+#include "enlist/rules/text.hpp"
+#include "slurm/conf/conf.hpp"
+#include "slurm/conf/loaded.hpp"
+
+namespace enlist::juju {
+namespace {
+
+namespace conf = slurm::conf;
+using core::ErrorCode;
+
+constexpr std::string_view kLabel = "slurm-enlist-key-";
+
+/// Returns the line of a partition in a pool file; "": there is none.
+std::string_view line_of(std::string_view file, const std::string& partition) {
+  const std::string begin = "PartitionName=" + partition + " ";
+  while (!file.empty()) {
+    const std::string_view line = file.substr(0, file.find('\n'));
+    if (line.starts_with(begin)) return line;
+    file.remove_prefix(std::min(line.size() + 1, file.size()));
+  }
+  return {};
+}
+
+/// Reports whether `scontrol ping` shows this slurmctld as running: "Slurmctld(primary) at NAME is UP".
+bool is_up(std::string_view ping, const std::string& name) {
+  return ping.find(" at " + name + " is UP") != std::string_view::npos;
+}
+
+}  // namespace
+
+core::Json to_json(const ControllerMemory& memory) {
+  return {{"accepted", memory.accepted}, {"refused", memory.refused}, {"reason", memory.reason}};
+}
+
+core::Result<ControllerMemory> controller_memory_from(const core::Json& json) {
+  if (!json.is_object()) return core::fail(ErrorCode::kInvalid, "is no object");
+  return ControllerMemory{core::get_string(json, {"accepted"}), core::get_string(json, {"refused"}),
+                          core::get_string(json, {"reason"})};
+}
+
+core::Result<std::vector<Slurmctld>> slurmctlds_of(std::string_view slurm_conf, std::string_view ping) {
+  const core::Result<SlurmFacts> facts = facts_of(slurm_conf);
+  if (!facts) return std::unexpected(facts.error());
+  const auto hosts = conf::parse(conf::Kind::kSlurm, slurm_conf).conf.get_all("SlurmctldHost");
+  if (hosts.size() != facts->controllers.size())
+    return core::fail(ErrorCode::kInvalid, "slurm.conf names a SlurmctldHost twice");
+  std::vector<Slurmctld> out;
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    const std::string name = hosts[i].substr(0, hosts[i].find('('));
+    out.push_back({name, facts->controllers[i], is_up(ping, name)});
+  }
+  return out;
+}
+
+std::string missing_in(std::string_view slurm_conf) {
+  const conf::Conf read = conf::parse(conf::Kind::kSlurm, slurm_conf).conf;
+  std::vector<std::string> missing;
+  if (read.get("AuthType") != "auth/slurm") missing.emplace_back("AuthType=auth/slurm");
+  if (read.get("CredType").value_or("cred/slurm") != "cred/slurm") missing.emplace_back("CredType=cred/slurm");
+  const auto parameters = list_items(read.get("SlurmctldParameters").value_or(""));
+  if (std::ranges::none_of(parameters, [](const std::string& item) { return same_word(item, "enable_configless"); }))
+    missing.emplace_back("SlurmctldParameters=enable_configless");
+  if (!read.get("MaxNodeCount")) missing.emplace_back("MaxNodeCount=1024");
+  return comma_list(missing);
+}
+
+std::map<std::string, Pool> pools_in(std::string_view pool_file) {
+  std::map<std::string, Pool> out;
+  const conf::Conf read = conf::parse(conf::Kind::kSlurm, pool_file).conf;
+  for (const conf::Entry& entry : read.entries()) {
+    if (!entry.record() || entry.head().key != "PartitionName") continue;
+    const std::string& name = entry.head().value;
+    if (conf::is_marker(slurm::Owner::kEnlistment, name)) continue;
+    Pool pool{.name = name};
+    for (auto setting = entry.settings.begin() + 1; setting != entry.settings.end(); ++setting) {
+      if (setting->key == "Nodes") continue;
+      const char* quote = setting->value.empty() || setting->value.find_first_of(" \t") != std::string::npos ? "\"" : "";
+      pool.partition_conf += (pool.partition_conf.empty() ? "" : " ") + setting->key + "=" + quote + setting->value + quote;
+    }
+    out.emplace(name, std::move(pool));
+  }
+  return out;
+}
+
+core::Result<PartitionsPlan> plan_partitions(const PartitionsSeen& seen) {
+  PartitionsPlan out{.memory = seen.memory};
+  std::map<std::string, Pool> pools;
+  if (seen.file && seen.file->find_first_not_of(" \t\r\n") != std::string::npos) {
+    if (hash_of(*seen.file).empty()) {
+      return core::fail(ErrorCode::kAlreadyExists, std::string(kPoolFile) +
+                                                       " beside slurm.conf is not of this charm: remove it, or give it another "
+                                                       "name");
+    }
+    pools = pools_in(*seen.file);
+  }
+  for (const ComputeRelation& relation : seen.relations) {
+    auto pool = pool_from(relation.theirs, relation.app);
+    if (!pool) out.problems.push_back(relation.app + ": " + pool.error().message);
+    if (pool && *pool) pools.insert_or_assign(relation.app, **std::move(pool));
+  }
+  out.text = pool_file(pools);
+  // The administrator may have mended the cause: these events are a new try.
+  const bool again = seen.event.name == "config-changed" || seen.event.name == "start" || seen.event.name == "upgrade-charm";
+  if (out.text == seen.memory.refused && !again) {
+    out.problems.push_back("slurmctld refuses the partitions: " + seen.memory.reason);
+    if (!seen.memory.accepted.empty()) out.text = seen.memory.accepted;
+  }
+  if (!seen.loaded) {
+    // slurmctld cannot say whether it takes a file, and would not start with one that it refuses, nor without any.
+    out.write = !seen.file;
+    out.text = seen.file.value_or(pool_file({}));
+    return out;
+  }
+  out.write = seen.file != out.text;
+  out.reconfigure = *seen.loaded != hash_of(out.text);
+  if (out.write && seen.file && *seen.loaded == hash_of(*seen.file)) out.memory.accepted = *seen.file;
+  return out;
+}
+
+SharesPlan plan_shares(const SharesSeen& seen) {
+  SharesPlan out;
+  std::set<std::string> gone;
+  for (const auto& [relation, secret] : seen.secrets) gone.insert(relation);
+  for (const ComputeRelation& relation : seen.relations) {
+    gone.erase(relation.id);
+    const auto before = controller_data_from(relation.published);
+    const auto pool = pool_from(relation.theirs, relation.app);
+    Share share{.relation = relation.id};
+    for (const Slurmctld& slurmctld : seen.slurmctlds) {
+      // One that is down for a while stays, so that slurmds need not be restarted for it.
+      const bool was_there =
+          before && *before && std::ranges::find((*before)->controllers, slurmctld.address) != (*before)->controllers.end();
+      if (slurmctld.up || was_there) share.controllers.push_back(slurmctld.address);
+    }
+    // The partition comes first: slurmd must not register before there is one.
+    const bool ready =
+        pool && *pool && line_of(seen.file, relation.app) == line_of(pool_file({{relation.app, **pool}}), relation.app);
+    if (share.controllers.empty() || (!ready && !(before && *before))) continue;
+    const auto secret = seen.secrets.find(relation.id);
+    if (secret != seen.secrets.end()) share.secret = secret->second;
+    share.renew = seen.outdated.contains(share.secret);
+    share.publish = share.secret.empty() || !before || *before != ControllerData{share.secret, share.controllers};
+    if (share.publish || share.renew) out.shares.push_back(std::move(share));
+  }
+  for (const std::string& relation : gone) out.remove.push_back(seen.secrets.at(relation));
+  return out;
+}
+
+std::string label_of(std::string_view relation) {
+  return std::string(kLabel) + std::string(relation.substr(relation.find(':') + 1));
+}
+
+std::string relation_of(std::string_view label) {
+  if (!label.starts_with(kLabel)) return {};
+  return std::string(kControllerEndpoint) + ":" + std::string(label.substr(kLabel.size()));
+}
+
+}  // namespace enlist::juju

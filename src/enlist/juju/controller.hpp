@@ -1,0 +1,105 @@
+// What the charm `slurmctld` decides in each hook: which partitions slurmctld must have, and what each application `slurmd`
+// gets to know. Pure.
+//
+// Only the leader writes. A new leader takes over from the databags, the labels of the secrets, and the pool file. A partition
+// whose application is gone stays in the file, because slurmctld ends the jobs of a partition that is removed.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/json.hpp"
+#include "core/result.hpp"
+#include "enlist/juju/data.hpp"
+#include "enlist/juju/event.hpp"
+#include "enlist/juju/status.hpp"
+#include "enlist/rules/model.hpp"
+
+namespace enlist::juju {
+
+/// The endpoint of the charm slurmctld.
+inline constexpr const char* kControllerEndpoint = "slurmd";
+
+/// A relation to an application slurmd, without one that ends with this event.
+struct ComputeRelation {
+  std::string id, app;
+  Databag theirs{};     ///< What slurmd has published.
+  Databag published{};  ///< What our application has published.
+};
+
+/// What the charm must know in its next hook: charm-slurmctld.json.
+struct ControllerMemory {
+  std::string accepted{};  ///< The last pool file that slurmctld has loaded.
+  std::string refused{};   ///< The pool file that it has refused; "": none.
+  std::string reason{};    ///< Why.
+  friend bool operator==(const ControllerMemory&, const ControllerMemory&) = default;
+};
+[[nodiscard]] core::Json to_json(const ControllerMemory& memory);
+[[nodiscard]] core::Result<ControllerMemory> controller_memory_from(const core::Json& json);
+
+/// A slurmctld of slurm.conf.
+struct Slurmctld {
+  std::string name;     ///< As in SlurmctldHost.
+  std::string address;  ///< "host:port", for slurmd's --conf-server.
+  bool up = false;
+};
+/// Returns the slurmctlds of slurm.conf(5), the primary first, from the text of the file and of those that it includes, and
+/// from what `scontrol ping` prints. Error: kInvalid if the file lacks something.
+[[nodiscard]] core::Result<std::vector<Slurmctld>> slurmctlds_of(std::string_view slurm_conf, std::string_view ping);
+/// Returns what has to be set in slurm.conf before nodes can register by themselves, in one line; "": nothing.
+[[nodiscard]] std::string missing_in(std::string_view slurm_conf);
+/// Returns the pools in a pool file.
+[[nodiscard]] std::map<std::string, Pool> pools_in(std::string_view pool_file);
+
+// --- The partitions ---
+
+struct PartitionsSeen {
+  Event event;
+  std::vector<ComputeRelation> relations{};
+  /// The pool file. nullopt: there is none.
+  std::optional<std::string> file{};
+  std::optional<std::string> loaded{};  ///< The hash of the file with which slurmctld runs; "": none. nullopt: it does not run.
+  ControllerMemory memory{};
+};
+struct PartitionsPlan {
+  std::string text{};                   ///< The pool file, as it must be.
+  bool write = false;                   ///< The file has another content.
+  bool reconfigure = false;             ///< slurmctld runs with another one.
+  ControllerMemory memory{};            ///< As it must be stored before the file is written.
+  std::vector<std::string> problems{};  ///< Why an application has no partition, or not the one it asks for: one line each.
+};
+/// While slurmctld does not run, the file is left as it is. Error: it is somebody else's.
+[[nodiscard]] core::Result<PartitionsPlan> plan_partitions(const PartitionsSeen& seen);
+
+// --- What the applications get ---
+
+struct SharesSeen {
+  std::vector<ComputeRelation> relations{};
+  /// Maps the ids of relations, also of those that are gone, to the secrets with their keys.
+  std::map<std::string, std::string> secrets{};
+  std::set<std::string> outdated{};  ///< The secrets that have another key than slurmctld.
+  std::string file{};                ///< The pool file with which slurmctld runs.
+  std::vector<Slurmctld> slurmctlds{};
+};
+struct Share {
+  std::string relation;
+  std::string secret{};  ///< "": it must be made, and granted.
+  bool renew = false;    ///< The secret must get the key of now.
+  std::vector<std::string> controllers{};
+  bool publish = false;  ///< The databag must be written.
+};
+struct SharesPlan {
+  std::vector<Share> shares{};
+  std::vector<std::string> remove{};  ///< Secrets of relations that are gone.
+};
+[[nodiscard]] SharesPlan plan_shares(const SharesSeen& seen);
+
+/// Returns the label of the secret of a relation, and the relation of a label; "": it is not a label of ours.
+[[nodiscard]] std::string label_of(std::string_view relation);
+[[nodiscard]] std::string relation_of(std::string_view label);
+
+}  // namespace enlist::juju

@@ -1,0 +1,34 @@
+#include "enlist/juju/event.hpp"
+
+#include <algorithm>
+
+namespace enlist::juju {
+
+core::Result<Event> event_from(const std::map<std::string, std::string>& environment) {
+  const auto value = [&](const char* name) {
+    const auto found = environment.find(name);
+    return found == environment.end() ? std::string() : found->second;
+  };
+  Event out{.name = value("JUJU_HOOK_NAME"), .unit = value("JUJU_UNIT_NAME"), .app = {}};
+  if (const std::string path = value("JUJU_DISPATCH_PATH"); !path.empty()) {
+    if (!path.starts_with("hooks/")) return core::fail(core::ErrorCode::kInvalid, "the charm has no " + path);
+    out.name = path.substr(std::string_view("hooks/").size());
+  }
+  if (out.name.empty())
+    return core::fail(core::ErrorCode::kInvalid, "neither JUJU_DISPATCH_PATH nor JUJU_HOOK_NAME is set: Juju runs this");
+  const std::size_t slash = out.unit.find('/');
+  if (slash == std::string::npos || slash == 0) return core::fail(core::ErrorCode::kInvalid, "JUJU_UNIT_NAME is not set");
+  out.app = out.unit.substr(0, slash);
+  out.model = value("JUJU_MODEL_UUID");
+  out.relation_id = value("JUJU_RELATION_ID");
+  out.departing_unit = value("JUJU_DEPARTING_UNIT");
+  return out;
+}
+
+std::string node_of(std::string_view unit) {
+  std::string out(unit);
+  std::ranges::replace(out, '/', '-');
+  return out;
+}
+
+}  // namespace enlist::juju

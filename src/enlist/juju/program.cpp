@@ -1,0 +1,80 @@
+#include "enlist/juju/program.hpp"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <thread>
+
+#include "enlist/agent/program.hpp"
+
+namespace enlist::juju {
+namespace {
+
+std::map<std::string, std::string> environment_of_process() {
+  std::map<std::string, std::string> out;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    if (const std::size_t is = text.find('='); is != std::string_view::npos)
+      out.emplace(text.substr(0, is), text.substr(is + 1));
+  }
+  return out;
+}
+
+/// Reports whether this unit leaves, by this event or an earlier one. It keeps what it has then, so that its jobs go on. The
+/// relation-broken of a unit that leaves is like that of a relation that ends, and must not be taken for it.
+core::Result<bool> leaves(const Event& event, const CharmParts& parts) {
+  const std::filesystem::path file = parts.state / "charm-leaves";
+  const auto before = parts.host.read(file);
+  if (before && *before == event.unit) return true;
+  if (!before && before.error().code != core::ErrorCode::kNotFound) return std::unexpected(before.error());
+  if (!event.leaves()) return false;
+  if (auto noted = parts.host.write(file, event.unit, 0644); !noted) return std::unexpected(noted.error());
+  return true;
+}
+
+}  // namespace
+
+int run_charm(std::string_view charm, const std::map<std::string, std::string>& environment, const CharmParts& parts,
+              const std::function<void(std::string_view)>& write_err) {
+  const bool compute = charm == "slurmd";
+  if (!compute && charm != "slurmctld") {
+    write_err("slurm-enlist charm: there are the charms slurmd and slurmctld\n");
+    return 2;
+  }
+  const core::Result<Event> event = event_from(environment);
+  if (!event) {
+    write_err("slurm-enlist charm: " + event.error().message + "\n");
+    return 2;
+  }
+  const auto failed = [&](const core::Error& error) {
+    parts.tools.log("ERROR", event->name + ": " + error.message);
+    return 1;
+  };
+  const auto left = leaves(*event, parts);
+  if (!left) return failed(left.error());
+  if (*left) return 0;
+  const auto status = compute ? run_compute(*event, parts) : run_controller(*event, parts);
+  if (!status) return failed(status.error());
+  if (!*status) return 0;
+  const auto before = parts.tools.status();
+  if (!before) return failed(before.error());
+  if (*before == **status) return 0;
+  if ((*status)->kind == Status::Kind::kBlocked) parts.tools.log("ERROR", (*status)->message);
+  if (auto set = parts.tools.set_status(**status); !set) return failed(set.error());
+  return 0;
+}
+
+int run_charm(std::string_view charm) {
+  const std::unique_ptr<Host> host = local_host();
+  const std::unique_ptr<HookTools> tools = juju_tools(*host);
+  const AgentOptions defaults;
+  const std::unique_ptr<Service> service =
+      systemd_runs() ? systemd_service(*host, defaults.slurmd) : child_service(*host, defaults.slurmd, defaults.slurmd_log);
+  const CharmParts parts{.host = *host, .tools = *tools, .slurmd = *service, .pause = [](std::chrono::milliseconds time) {
+                           std::this_thread::sleep_for(time);
+                         }};
+  return run_charm(charm, environment_of_process(), parts,
+                   [](std::string_view text) { std::fwrite(text.data(), 1, text.size(), stderr); });
+}
+
+}  // namespace enlist::juju

@@ -1,0 +1,42 @@
+// The charms as programs: `slurm-enlist charm slurmd` and `slurm-enlist charm slurmctld`, which Juju runs for each hook.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/result.hpp"
+#include "enlist/host/host.hpp"
+#include "enlist/juju/event.hpp"
+#include "enlist/juju/hook_tools.hpp"
+#include "enlist/juju/status.hpp"
+
+namespace enlist::juju {
+
+/// The access of a charm to the outside. Tests pass their own.
+struct CharmParts {
+  Host& host;
+  HookTools& tools;
+  Service& slurmd;  ///< Of the charm slurmd.
+  std::function<void(std::chrono::milliseconds)> pause;
+  std::filesystem::path slurm_conf = "/etc/slurm/slurm.conf";
+  std::filesystem::path state = "/var/lib/slurm-enlist";  ///< The folder of what the charm remembers.
+};
+
+/// Carries out a hook. Returns the status of the unit; nullopt: it stays. Error: Juju has to run the hook again.
+[[nodiscard]] core::Result<std::optional<Status>> run_compute(const Event& event, const CharmParts& parts);
+[[nodiscard]] core::Result<std::optional<Status>> run_controller(const Event& event, const CharmParts& parts);
+
+/// Runs the hook that the environment names, of the charm of this name. The hooks of a unit that leaves change nothing. Returns
+/// the exit code: 0, 1 (Juju has to run the hook again, the log of the unit tells why) or 2 (wrong usage).
+int run_charm(std::string_view charm, const std::map<std::string, std::string>& environment, const CharmParts& parts,
+              const std::function<void(std::string_view)>& write_err);
+/// The same, with this machine and the environment of this process.
+int run_charm(std::string_view charm);
+
+}  // namespace enlist::juju

@@ -1,0 +1,202 @@
+// A model of Juju with both charms on machines in memory, and of the Slurm that they make.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/json.hpp"
+#include "enlist/agent/plan.hpp"
+#include "enlist/host/testing/fake_host.hpp"
+#include "enlist/juju/program.hpp"
+#include "enlist/juju/testing/fake_juju.hpp"
+#include "enlist/rules/pool_file.hpp"
+
+namespace enlist::juju::testing {
+
+inline constexpr const char* kPoolPath = "/etc/slurm/slurm-enlist.conf";
+inline constexpr const char* kKeyPath = "/etc/slurm/slurm.key";
+inline constexpr const char* kSlurmConf =
+    "ClusterName=c\nSlurmctldHost=ctl(10.0.0.1)\nSlurmctldHost=spare(10.0.0.2)\nAuthType=auth/slurm\n"
+    "SlurmctldParameters=enable_configless\nMaxNodeCount=100\nInclude slurm-enlist.conf\n";
+
+/// slurmctld with its nodes.
+struct FakeSlurm {
+  std::set<std::string> up{"ctl"};  ///< Its hosts that answer.
+  std::string loaded;               ///< The pool file with which it runs.
+  std::string refuses;              ///< A file with this text is refused.
+  int starting = 0;                 ///< So many times more a job is starting when squeue is asked.
+  bool full = false;                ///< It takes no node.
+  std::map<std::string, core::Json> nodes;
+
+  void add(const Launch& launch) {
+    if (full) return;
+    core::Json partitions = core::Json::array();
+    for (const auto& [name, pool] : pools()) {
+      if (launch.conf.find("Features=" + name) != std::string::npos) partitions.push_back(name);
+    }
+    nodes[launch.node] = {{"name", launch.node},
+                          {"instance_id", launch.instance},
+                          {"state", {"IDLE", "DYNAMIC_NORM"}},
+                          {"partitions", partitions}};
+  }
+  [[nodiscard]] std::map<std::string, std::string> pools() const {
+    std::map<std::string, std::string> out;
+    for (std::size_t at = loaded.find("PartitionName="); at != std::string::npos; at = loaded.find("PartitionName=", at + 1)) {
+      const std::string line = loaded.substr(at, loaded.find('\n', at) - at);
+      out.emplace(line.substr(14, line.find(' ') - 14), line);
+    }
+    return out;
+  }
+};
+
+/// A machine. Its programs speak to the Slurm.
+class Machine final : public enlist::testing::FakeHost {
+ public:
+  explicit Machine(FakeSlurm& slurm) : slurm_(slurm) {
+    programs["/usr/sbin/slurmd -V"] = programs["slurmctld -V"] = {0, "slurm 26.05.1\n", ""};
+    programs["/usr/sbin/slurmd -C"] = {0, "NodeName=h CPUs=8 Boards=1 RealMemory=64000\nUpTime=1\n", ""};
+    files["/proc/sys/kernel/hostname"] = {"h\n", 0444};
+    files["/proc/sys/kernel/random/boot_id"] = {"b\n", 0444};
+  }
+  core::Result<Output> run(const std::vector<std::string>& words, std::chrono::milliseconds limit,
+                           const std::string& input) override {
+    std::string line;
+    for (const std::string& word : words) line += (line.empty() ? "" : " ") + word;
+    if (words.front() != "scontrol" && words.front() != "squeue") return FakeHost::run(words, limit, input);
+    ran.push_back(line);
+    if (line == "scontrol ping") {
+      Output out{slurm_.up.empty() ? 1 : 0, "", ""};
+      for (const char* host : {"ctl", "spare"})
+        out.out += std::string("Slurmctld(x) at ") + host + " is " + (slurm_.up.contains(host) ? "UP\n" : "DOWN\n");
+      return out;
+    }
+    if (slurm_.up.empty()) return Output{1, "", "Unable to contact slurm controller (connect failure)\n"};
+    if (line == "scontrol reconfigure") {
+      const std::string& text = files[kPoolPath].first;
+      if (!slurm_.refuses.empty() && text.find(slurm_.refuses) != std::string::npos)
+        return Output{1, "", "slurm_reconfigure error: Unspecified error\n"};
+      slurm_.loaded = text;
+      return Output{};
+    }
+    if (words.front() == "squeue") return Output{0, slurm_.starting-- > 0 ? "RUNNING Prolog\n" : "RUNNING None\n", ""};
+    if (words[1] == "--all") {
+      Output out;
+      for (const auto& [name, partition] : slurm_.pools()) out.out += partition + "\n";
+      return out;
+    }
+    core::Json nodes = core::Json::array();
+    if (const auto found = slurm_.nodes.find(words.back()); found != slurm_.nodes.end()) nodes.push_back(found->second);
+    return Output{0, core::Json{{"nodes", nodes}}.dump(), ""};
+  }
+  [[nodiscard]] int count(const std::string& line) const {
+    int out = 0;
+    for (const std::string& ran_line : ran) out += ran_line == line ? 1 : 0;
+    return out;
+  }
+
+ private:
+  FakeSlurm& slurm_;
+};
+
+class FakeService final : public Service {
+ public:
+  explicit FakeService(FakeSlurm& slurm) : slurm_(slurm) {}
+  core::Result<ServiceState> state() override { return now; }
+  core::Result<void> start(const std::vector<std::string>& arguments) override {
+    ++starts;
+    if (!fails.empty()) return core::fail(core::ErrorCode::kUnavailable, fails);
+    now = {.running = true, .error = {}, .changing = false, .arguments = arguments};
+    if (!ends.empty()) now = {.running = false, .error = ends, .changing = false, .arguments = arguments};
+    if (now.running) slurm_.add(launch_of(arguments));
+    return {};
+  }
+  core::Result<void> reload() override {
+    ++reloads;
+    return {};
+  }
+  core::Result<void> stop() override {
+    ++stops;
+    return {};
+  }
+
+  ServiceState now;
+  std::string fails;  ///< start() fails with this.
+  std::string ends;   ///< slurmd ends with this.
+  int starts = 0, reloads = 0, stops = 0;
+
+ private:
+  FakeSlurm& slurm_;
+};
+
+struct FakeSite {
+  struct Place {
+    explicit Place(FakeSlurm& slurm) : machine(slurm), slurmd(slurm) {}
+    Machine machine;
+    FakeService slurmd;
+  };
+
+  FakeSite() {
+    juju.dispatch = [this](const std::string& unit, const FakeJuju::Environment& environment, HookTools& tools) {
+      Place& place = at(unit);
+      const CharmParts parts{
+          .host = place.machine, .tools = tools, .slurmd = place.slurmd, .pause = [this](auto time) { paused += time; }};
+      const int code = run_charm(charms.at(unit.substr(0, unit.find('/'))), environment, parts,
+                                 [this](std::string_view text) { said += text; });
+      if (after) after(unit, environment.at("JUJU_DISPATCH_PATH"));
+      return code;
+    };
+    juju.read_file = [this](const std::string& unit, const std::filesystem::path& file) {
+      return at(unit).machine.files.at(file).first;
+    };
+  }
+  Place& at(const std::string& unit) {
+    auto& place = places[unit];
+    if (!place) {
+      place = std::make_unique<Place>(slurm);
+      if (charms.at(unit.substr(0, unit.find('/'))) == "slurmctld") {
+        place->machine.files["/etc/slurm/slurm.conf"] = {kSlurmConf, 0644};
+        place->machine.files[kKeyPath] = {key, 0600};
+        place->machine.files[kPoolPath] = {pool_file({}), 0644};
+        if (slurm.loaded.empty()) slurm.loaded = pool_file({});
+      }
+    }
+    return *place;
+  }
+  void deploy(const std::string& app, const std::string& charm, int count = 1) {
+    charms[app] = charm;
+    juju.deploy(app, count);
+  }
+  std::string integrate(const std::string& compute, const std::string& controller = "slurmctld") {
+    return juju.integrate(compute, "slurmctld", controller, "slurmd");
+  }
+  /// slurmctld and slurmd, with a unit each.
+  void deploy_both() {
+    deploy("slurmctld", "slurmctld");
+    deploy("slurmd", "slurmd");
+  }
+  /// Both, integrated.
+  void begin() {
+    deploy_both();
+    integrate("slurmd");
+  }
+  [[nodiscard]] std::string pools(const std::string& unit = "slurmctld/0") { return at(unit).machine.files[kPoolPath].first; }
+  [[nodiscard]] int reconfigures() { return at("slurmctld/0").machine.count("scontrol reconfigure"); }
+  [[nodiscard]] std::string message(const std::string& unit) { return juju.statuses.at(unit).message; }
+  [[nodiscard]] Launch launch(const std::string& unit) { return launch_of(at(unit).slurmd.now.arguments.value()); }
+
+  std::string key = std::string("k\0\xff", 3) + "ey";  ///< No text, as a key of Slurm.
+  FakeSlurm slurm;
+  FakeJuju juju;
+  std::map<std::string, std::string> charms;  ///< By application.
+  std::map<std::string, std::unique_ptr<Place>> places;
+  std::chrono::milliseconds paused{0};
+  std::string said;
+  std::function<void(const std::string& unit, const std::string& hook)> after;  ///< Called behind each hook.
+};
+
+}  // namespace enlist::juju::testing
