@@ -8,6 +8,7 @@ Usage: cluster.py [--runs 5] [--rest 600] [--away 300] [--slurm 26.05] [NAME...]
 import argparse
 import base64
 import collections
+import concurrent.futures
 import contextlib
 import http.client
 import itertools
@@ -18,9 +19,12 @@ import random
 import re
 import secrets
 import socket
+import ssl
 import sys
+import tempfile
 import threading
 import time
+import urllib.parse
 import urllib.request
 
 BENCH = pathlib.Path(__file__).resolve().parent
@@ -544,7 +548,6 @@ def bench_bridge(tag, plugin, runs, rest):
             if run == 0:
                 bench_waiting(ns, rest)
             bench_scancel(ns)
-            wait("the pods are gone", lambda: not ns.pods.get("pods"))
 
 
 def bridged_pod(ns, name):
@@ -599,8 +602,8 @@ def bench_waiting(ns, seconds):
     wait("their jobs have ended", lambda: jobs_of_pods(ns) == RUNNING, every=1)
 
 
-def bench_scancel(ns):
-    """Times the end of all running pods, from the start of one scancel of their jobs."""
+def all_evicted():
+    """Returns a condition for lines of MetadataWatch: all running pods are being deleted."""
     ended = set()
 
     def last(line):
@@ -609,9 +612,63 @@ def bench_scancel(ns):
             ended.add(name)
         return len(ended) == RUNNING
 
+    return last
+
+
+def bench_scancel(ns):
+    """Times the end of all running pods, from the start of one scancel of their jobs."""
+    what = f"scancel of {RUNNING} running pods, until the last is evicted"
     with MetadataWatch(ns.pods.name) as pods, in_slurmctld(ns, "echo begins; scancel --partition=bridge") as scancel:
         began = scancel.first(bool, 0)
-        note(f"scancel of {RUNNING} running pods, until the last is evicted", pods.first(last, began) - began)
+        note(what, pods.first(all_evicted(), began) - began)
+    wait("the pods are gone", lambda: not ns.pods.get("pods"))
+    note_floor(time_plain_evictions(ns), what)
+
+
+def time_plain_evictions(ns):
+    """Times how long a client that knows nothing of Slurm takes to give as many running pods a condition and to evict them, with
+    24 requests at a time."""
+    names = [f"plain-{i}" for i in range(RUNNING)]
+    items = [bridged_pod(ns, name) for name in names]
+    for pod in items:
+        del pod["spec"]["schedulingGates"]
+        pod["spec"]["nodeSelector"] = {"type": "kwok"}
+    with Namespace("bench-plain", ns.tag) as plain:
+        plain.kubectl("create", "-f", "-", text=json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+        wait("plain pods run", lambda: sum(pod["status"]["phase"] == "Running" for pod in plain.get("pods")) == RUNNING, every=1)
+        client = Evictions(plain.name)
+        with MetadataWatch(plain.name) as pods, concurrent.futures.ThreadPoolExecutor(24) as pool:
+            began = time.monotonic()
+            suite.expect(all(pool.map(client.evict, names)), "a pod was not evicted")
+            return pods.first(all_evicted(), began) - began
+
+
+class Evictions:
+    """Evicts pods of a namespace. Each thread has a connection to the API server of its own."""
+
+    def __init__(self, namespace):
+        config = json.loads(kubectl("config", "view", "--raw", "--flatten", "-o", "json").stdout)
+        cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
+        self.server = urllib.parse.urlsplit(cluster["server"]).netloc
+        self.context = ssl.create_default_context(cadata=base64.b64decode(cluster["certificate-authority-data"]).decode())
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(b"".join(base64.b64decode(user[f"client-{part}-data"]) for part in ("certificate", "key")))
+            file.flush()
+            self.context.load_cert_chain(file.name)
+        self.path, self.mine = f"/api/v1/namespaces/{namespace}/pods/", threading.local()
+
+    def send(self, method, path, body, kind="application/json"):
+        if not hasattr(self.mine, "connection"):
+            self.mine.connection = http.client.HTTPSConnection(self.server, context=self.context)
+        self.mine.connection.request(method, self.path + path, json.dumps(body), {"Content-Type": kind})
+        answer = self.mine.connection.getresponse()
+        answer.read()
+        return answer.status < 300
+
+    def evict(self, name):
+        condition = {"type": "SlurmEnded", "status": "True", "reason": "Cancelled", "message": "the job was cancelled"}
+        return (self.send("PATCH", f"{name}/status", {"status": {"conditions": [condition]}}, "application/strategic-merge-patch+json")
+                and self.send("POST", f"{name}/eviction", {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}))
 
 
 # The resources that the values of `make demo-site` create.
