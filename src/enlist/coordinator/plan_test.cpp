@@ -73,7 +73,7 @@ TEST_F(NodePlanTest, AConfirmedNodeIsRecordedBeforeItsGateOpens) {
   EXPECT_THAT(steps(made), ElementsAre("record phase gpu-1: Enlisted", "open the gate of Slurm node gpu-1"));
   EXPECT_EQ(recorded(made).confirmed, "i1");
   const auto& opens = dynamic_cast<const slurm::ResumeNode&>(*made.lanes().at("node").groups().at(1).at(0).act);
-  EXPECT_EQ(opens.owner, slurm::Owner::kEnlistment);
+  EXPECT_EQ(opens.holder.owner, slurm::Owner::kEnlistment);
   EXPECT_EQ(opens.seen, "slurm-enlist: joining");
   EXPECT_THAT(made.waits_on(), ElementsAre("c"));
 }
@@ -120,7 +120,7 @@ TEST_F(NodePlanTest, TheGateClosesAfterABootUntilTheCheckPasses) {
   EXPECT_THAT(steps(made), ElementsAre("record phase gpu-1: Enlisted", "close the gate of Slurm node gpu-1"));
   EXPECT_EQ(recorded(made).gate_boot, "a") << "it is not closed yet";
   const auto& drains = dynamic_cast<const slurm::DrainNodes&>(*made.lanes().at("node").groups().at(1).at(0).act);
-  EXPECT_EQ(drains.owner, slurm::Owner::kEnlistment);
+  EXPECT_EQ(drains.holder.owner, slurm::Owner::kEnlistment);
   EXPECT_THAT(drains.nodes, ElementsAre("gpu-1"));
   EXPECT_EQ(slurm::Holds().hold(drains.owner, drains.reason).reason(), gate_reason());
 
