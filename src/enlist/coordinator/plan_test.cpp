@@ -122,7 +122,7 @@ TEST_F(NodePlanTest, TheGateClosesAfterABootUntilTheCheckPasses) {
   const auto& drains = dynamic_cast<const slurm::DrainNodes&>(*made.lanes().at("node").groups().at(1).at(0).act);
   EXPECT_EQ(drains.holder.owner, slurm::Owner::kEnlistment);
   EXPECT_THAT(drains.nodes, ElementsAre("gpu-1"));
-  EXPECT_EQ(slurm::Holds().hold(drains.owner, drains.reason).reason(), gate_reason());
+  EXPECT_EQ(slurm::Holds().hold(drains.holder, drains.reason).reason(), gate_reason());
 
   record.state = {"IDLE", {"DRAIN"}};
   record.reason = gate_reason();
