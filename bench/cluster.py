@@ -18,7 +18,6 @@ import random
 import re
 import secrets
 import socket
-import subprocess
 import sys
 import threading
 import time
@@ -32,49 +31,15 @@ import bridge  # noqa: E402
 import governance  # noqa: E402
 import scale  # noqa: E402
 import suite  # noqa: E402
-from cluster import (ENV, TOP, AuditLog, Failed, Namespace, api, cgroup_plugin, condition_of, demo_manifest, figures_table,  # noqa: E402
-                     kubectl, run as run_command, slurm_releases, unit_of, wait)
+from measure import Stream, note, note_floor, print_figures  # noqa: E402
+from cluster import (ENV, TOP, AuditLog, Failed, Namespace, api, cgroup_plugin, condition_of, demo_manifest,  # noqa: E402
+                     kubectl, run as run_command, slurm_releases, wait)
 
 NODESET = "nodesets.slinky.slurm.net"
 CONTROLLER = "controllers.slinky.slurm.net"
 ACCOUNTING = "accountings.slinky.slurm.net"
 RESTAPI = "restapis.slinky.slurm.net"
 WORKERS = "app.kubernetes.io/name=slurmd"
-
-
-class Stream:
-    """The output lines of a running command, each with the time at which it arrived."""
-
-    def __init__(self, *command):
-        self.lines, self.process = [], subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=ENV)
-        threading.Thread(target=self._read, daemon=True).start()
-
-    def _read(self):
-        for line in self.process.stdout:
-            self.lines.append((time.monotonic(), line.strip()))
-
-    def _ended(self):
-        return self.process.poll() is not None
-
-    def first(self, condition, since, timeout=120):
-        """Returns the time of the first line after `since` for which condition(line) holds."""
-        seen, deadline = 0, time.monotonic() + timeout
-        while time.monotonic() < deadline:
-            for at, line in self.lines[seen:]:
-                seen += 1
-                if at >= since and condition(line):
-                    return at
-            if self._ended() and seen == len(self.lines):
-                return None
-            time.sleep(0.01)
-        raise Failed(f"not within {timeout} s; last: {self.lines[-1:]}")
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.process.kill()
-        self.process.wait()
 
 
 class MetadataWatch(Stream):
@@ -156,22 +121,6 @@ class Gone:
 
     def __exit__(self, *_):
         self.watch.__exit__()
-
-
-Figures = collections.defaultdict(list)
-Floors = collections.defaultdict(list)
-
-
-def note(name, value):
-    Figures[name].append(value)
-    print(f"    {name}: {value:.1f} {unit_of(name)}", flush=True)
-
-
-def note_floor(seconds, *names):
-    """Notes how much of the last figures of these names is the floor, for which the operator is not responsible."""
-    for name in names:
-        Floors[name].append(seconds)
-    print(f"      floor: {seconds:.1f} s", flush=True)
 
 
 def bare_copy(pod, name):
@@ -1049,7 +998,7 @@ def main():
     plain = [name for name in ("update", "node", "config", "evict") if wanted(name)]
     if plain:
         bench_plain(tag, plugin, plain, arguments.runs)
-    print("\n" + "\n".join(figures_table(Figures, Floors, arguments.runs)))
+    print_figures(arguments.runs)
 
 
 if __name__ == "__main__":

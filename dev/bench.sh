@@ -1,7 +1,7 @@
 #!/bin/bash
 # What users wait for, measured on the local cluster, and what the operator costs in a simulated one of 10,000 workers. RUNS=5, REST=600
 # (seconds at rest), AWAY=300 (seconds without slurmdbd), SCALE_RUNS=5 (of 10 to 1,000 workers, two minutes each), and for some of it
-# BENCH="apply scale busy drain roll rest accounting governance bridge site records update node config evict failover scale1000 sim10000".
+# BENCH="apply scale busy drain roll rest accounting governance bridge enlist site records update node config evict failover scale1000 sim10000".
 . "$(dirname "$0")/lib.sh"
 
 need_root "make bench"
@@ -10,10 +10,11 @@ need_root "make bench"
 STEP=0 STARTED=${EPOCHREALTIME/./}
 "$DEV/operator.sh" install
 step "timings on the local cluster"
-names=() bridge=0 failover=0 thousand=0 simulated=0
-for name in ${BENCH:-apply scale busy drain roll rest accounting governance bridge site records update node config evict failover scale1000 sim10000}; do
+names=() bridge=0 enlist=0 failover=0 thousand=0 simulated=0
+for name in ${BENCH:-apply scale busy drain roll rest accounting governance bridge enlist site records update node config evict failover scale1000 sim10000}; do
   case $name in
     bridge) bridge=1 names+=("$name") ;;
+    enlist) enlist=1 ;;
     failover) failover=1 ;;
     scale1000) thousand=1 ;;
     sim10000) simulated=1 ;;
@@ -28,6 +29,12 @@ if ((bridge)); then
   step "slurm-bridge with 5,000 pods and 1,000 nodes in the simulator"
   "$DEV/cpp.sh" release slurm-bridge-bench
   "$TOP/build/release/slurm-bridge-bench"
+fi
+if ((enlist)); then
+  step "slurm-enlist with hosts in namespaces"
+  "$DEV/images/build.sh" >"$LOCAL/logs/enlist-images.log"
+  "$DEV/cpp.sh" release slurm-enlist
+  python3 "$TOP/bench/enlist.py" --runs "${RUNS:-5}"
 fi
 if ((failover)); then
   step "a backup of slurmctld takes over"

@@ -138,6 +138,15 @@ TEST_F(OwnJobsTest, AJobIsLookedAtBeforeAnythingRunsOnItsNode) {
   EXPECT_NE(ended.value.error().message.find("it has ended"), std::string::npos) << ended.value.error().message;
 }
 
+/// With thousands of jobs, slurmrestd takes seconds to list them all.
+TEST_F(OwnJobsTest, OneJobIsReadToLookAtIt) {
+  const slurm::OwnJob job = *own(kMark, submit(kMark));
+  requests.clear();
+  (void)run(slurm::confirm_runs(job, {"n"}));
+  ASSERT_FALSE(requests.empty());
+  EXPECT_TRUE(requests.front().ends_with("/job/" + std::to_string(job.id()))) << requests.front();
+}
+
 TEST_F(OwnJobsTest, OldEvidenceIsNotActedOn) {
   const slurm::OwnJob old = *own(kMark, submit(kMark));
   loop.run_for(10s);

@@ -423,6 +423,7 @@ class SimSlurm {
   void ask_again(const std::string& name);
   void watch_silence(const std::string& name);
   void await_answer(SimNode& node);
+  void lose_external_nodes(const SimJob& job);
   void set_down(SimNode& node, JobLoss::Cause cause, const std::string& by);
   /// Ends the jobs of the node. `external`: also ends external jobs, which the start of a new slurmd does not end.
   void release_jobs(const std::string& node, JobLoss::Cause cause, const std::string& by, bool external = true);
@@ -437,7 +438,7 @@ class SimSlurm {
   bool try_start(SimJob& job);
   [[nodiscard]] bool may_use(const SimJob& job, const SimNode& node) const;
   [[nodiscard]] SlurmErrno prospects(const SimJob& job) const;
-  void tell_why(SimJob& job, bool first);
+  void tell_why(SimJob& job, SlurmErrno why, bool first);
   void run_out(std::int64_t id, std::uint64_t turn);
   void end_job(SimJob& job, SimJob::State state);
   void start_clock(SimJob& job);

@@ -100,6 +100,15 @@ SlurmErrno SimSlurm::create_nodes(const std::string& line) {
   return SlurmErrno::kSuccess;
 }
 
+/// slurmctld tells the nodes of a job that it is suspended or resumed, and an external node does not answer. Only a new record
+/// ends that, because slurmctld pings no external node (node_not_resp() in its node_mgr.c).
+void SimSlurm::lose_external_nodes(const SimJob& job) {
+  for (const std::string& name : job.nodes) {
+    if (const auto it = nodes_.find(name); it != nodes_.end() && it->second.external) it->second.not_responding = true;
+  }
+  touch_nodes();
+}
+
 // --- Jobs -------------------------------------------------------------------------------------------------------------
 
 /// Reports whether the job may ever use the node, as both are now.
@@ -158,11 +167,11 @@ SlurmErrno SimSlurm::prospects(const SimJob& job) const {
   return SlurmErrno::kSuccess;
 }
 
-/// Sets the reason of an external job that waits. A job that no node can ever run is held, until somebody changes it. `first`:
-/// no job of its partition waits before it.
-void SimSlurm::tell_why(SimJob& job, bool first) {
+/// Sets the reason of an external job that waits. A job that no node can ever run is held, until somebody changes it. `why`:
+/// its prospects(). `first`: no job of its partition waits before it.
+void SimSlurm::tell_why(SimJob& job, SlurmErrno why, bool first) {
   std::string reason = first ? "Resources" : "Priority", description;
-  switch (prospects(job)) {
+  switch (why) {
     case SlurmErrno::kJobHeld:
       reason = job.reason == "BadConstraints" || job.reason == "JobHeldAdmin" ? job.reason : "JobHeldUser";
       break;
@@ -220,7 +229,7 @@ SimSlurm::Submission SimSlurm::submit_external(JobRequest request) {
     job.start = job.end = now_seconds();
     return {0, why};
   }
-  if (why != SlurmErrno::kSuccess) tell_why(job, true);
+  if (why != SlurmErrno::kSuccess) tell_why(job, why, true);
   return {id, why};
 }
 

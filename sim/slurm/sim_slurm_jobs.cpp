@@ -1,5 +1,6 @@
 // Jobs in SimSlurm: their submission, start, end and loss.
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "sim/slurm/sim_slurm.hpp"
@@ -9,6 +10,17 @@ namespace {
 
 /// Ended jobs are listed for this long (MinJobAge).
 constexpr std::int64_t kJobAge = 300;
+
+/// Reports whether both jobs may start on the same nodes.
+bool asks_for_the_same(const SimJob& one, const SimJob& other) {
+  const auto wish = [](const SimJob& job) {
+    const JobRequest& ask = job.request;
+    return std::tie(ask.partition, ask.nodes, ask.exclusive, ask.tasks_per_node, ask.cpus_per_task, ask.memory,
+                    ask.required_nodes, ask.external, ask.excluded_nodes, ask.constraints, ask.tres_per_node, ask.held,
+                    job.excludes_none);
+  };
+  return wish(one) == wish(other);
+}
 
 }  // namespace
 
@@ -81,14 +93,22 @@ void SimSlurm::schedule() {
     return true;
   });
   std::set<std::string> waited;  // The partitions in which a job waits already.
+  // Thousands of jobs may wait for the same. Nothing becomes free before the end of this loop.
+  const SimJob* no_room = nullptr;
+  SlurmErrno why = SlurmErrno::kSuccess;
   for (auto& [id, job] : jobs_) {
     if (job.state != SimJob::State::kPending || job.completing) continue;
     if (loop_.clock().mono() < job.not_before) {
       later(job.not_before - loop_.clock().mono(), [this] { schedule_soon(); });
       continue;
     }
-    if (try_start(job)) continue;
-    if (job.request.external) tell_why(job, !waited.contains(job.request.partition));
+    const bool same = no_room != nullptr && asks_for_the_same(*no_room, job);
+    if (!same && try_start(job)) continue;
+    if (!same) {
+      no_room = job.request.held ? nullptr : &job;
+      why = job.request.external ? prospects(job) : SlurmErrno::kSuccess;
+    }
+    if (job.request.external) tell_why(job, why, !waited.contains(job.request.partition));
     if (!job.request.held) waited.insert(job.request.partition);
   }
 }
@@ -287,7 +307,7 @@ bool SimSlurm::suspend(std::int64_t id) {
   job.state = SimJob::State::kSuspended;
   ++turns_[id];
   touch_jobs();
-  touch_nodes();
+  lose_external_nodes(job);
   return true;
 }
 
@@ -297,7 +317,7 @@ bool SimSlurm::resume(std::int64_t id) {
   it->second.state = SimJob::State::kRunning;
   start_clock(it->second);
   touch_jobs();
-  touch_nodes();
+  lose_external_nodes(it->second);
   return true;
 }
 

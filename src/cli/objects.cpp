@@ -105,10 +105,10 @@ DrainOwner drain_owner(std::string_view reason) {
   }
   out.ours = holds.has(slurm::Owner::kOperator);
   out.others = holds.others_than(slurm::Owner::kOperator);
-  for (const slurm::Owner owner : {slurm::Owner::kOperator, slurm::Owner::kBridge, slurm::Owner::kEnlistment}) {
-    if (!holds.has(owner)) continue;
-    out.who += (out.who.empty() ? "" : ", ") + std::string(slurm::to_string(owner));
-    out.why = *holds.why(owner);
+  for (const auto& [holder, why] : holds.all()) {
+    const std::string who(slurm::to_string(holder.owner));
+    if (!out.who.ends_with(who)) out.who += (out.who.empty() ? "" : ", ") + who;
+    out.why = why;
   }
   if (out.ours && out.others) out.why = reason;
   return out;

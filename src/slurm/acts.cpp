@@ -5,14 +5,20 @@
 namespace slurm {
 
 core::Json DrainNodes::describe() const {
-  core::Json out{
-      {"act", "slurm.DrainNodes"}, {"cluster", cluster}, {"owner", to_string(owner)}, {"nodes", nodes}, {"reason", reason}};
+  core::Json out{{"act", "slurm.DrainNodes"},
+                 {"cluster", cluster},
+                 {"owner", to_string(holder.owner)},
+                 {"nodes", nodes},
+                 {"reason", reason}};
+  if (!holder.instance.empty()) out["instance"] = holder.instance;
   if (renames) out["renames"] = true;
   return out;
 }
 
 core::Json ResumeNode::describe() const {
-  return {{"act", "slurm.ResumeNode"}, {"cluster", cluster}, {"owner", to_string(owner)}, {"node", node}};
+  core::Json out{{"act", "slurm.ResumeNode"}, {"cluster", cluster}, {"owner", to_string(holder.owner)}, {"node", node}};
+  if (!holder.instance.empty()) out["instance"] = holder.instance;
+  return out;
 }
 
 core::Json UpdateNode::describe() const {
@@ -149,20 +155,20 @@ core::Json Reconfigure::describe() const {
   return {{"act", "slurm.Reconfigure"}, {"cluster", cluster}};
 }
 
-plan::ActPtr drain_nodes(ClusterKey cluster, Owner owner, std::vector<std::string> nodes, std::string reason, bool renames) {
+plan::ActPtr drain_nodes(ClusterKey cluster, Holder holder, std::vector<std::string> nodes, std::string reason, bool renames) {
   auto act = std::make_shared<DrainNodes>();
   act->cluster = std::move(cluster);
-  act->owner = owner;
+  act->holder = std::move(holder);
   act->nodes = std::move(nodes);
   act->reason = std::move(reason);
   act->renames = renames;
   return act;
 }
 
-plan::ActPtr resume_node(ClusterKey cluster, Owner owner, std::string node, std::string seen) {
+plan::ActPtr resume_node(ClusterKey cluster, Holder holder, std::string node, std::string seen) {
   auto act = std::make_shared<ResumeNode>();
   act->cluster = std::move(cluster);
-  act->owner = owner;
+  act->holder = std::move(holder);
   act->node = std::move(node);
   act->seen = std::move(seen);
   return act;

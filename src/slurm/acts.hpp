@@ -21,28 +21,29 @@
 
 namespace slurm {
 
-/// Drains nodes for `owner`, with `reason` after the owner's prefix. A node that somebody else has set down or failing is
-/// drained and keeps its reason. A node that already drains stays as it is, with two exceptions: if only other programs of ours
-/// have drained it, the owner's reason is added to theirs; with `renames`, the owner's earlier reason is replaced. Fails with
-/// kNotFound if Slurm lacks one of the nodes, after the others are drained. Nodes that get the same reason share one request if
-/// the server supports it.
+/// Drains nodes for `holder`, with `reason` after the prefix of its program. A node that somebody else has set down or failing
+/// is drained and keeps its reason. A node that already drains stays as it is, with two exceptions: if only others of our
+/// programs and installations have drained it, the holder's reason is added to theirs; with `renames`, the holder's earlier
+/// reason is replaced, or the one of its program that names no installation. Fails with kNotFound if Slurm lacks one of the
+/// nodes, after the others are drained. Nodes that get the same reason share one request if the server supports it.
 struct DrainNodes final : plan::Act {
   ClusterKey cluster;
-  Owner owner{};
+  Holder holder{Owner{}};
   std::vector<std::string> nodes;
   std::string reason;
-  bool renames = false;  ///< Replaces an earlier reason of the owner.
+  bool renames = false;  ///< Replaces an earlier reason of the holder.
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Returns to service a node that the owner drained or set down, or that slurmctld itself set down. Sends UNDRAIN for a drained
-/// node, and RESUME for one that is down. If other programs of ours have drained the node too, only removes the owner's part of
-/// the reason. Otherwise sets the reason "Not responding", because before 26.05 Slurm never clears a reason, and the next drain
-/// would keep it. Fails with kConflict if the live node is in service, is failing, or was taken out of service by somebody
-/// else. With `seen`, also fails if the owner's part has changed since, which the preStop hook of a worker can do.
+/// Returns to service a node that the holder drained or set down, or that slurmctld itself set down. Sends UNDRAIN for a
+/// drained node, and RESUME for one that is down. If others of our programs and installations have drained the node too, only
+/// removes the holder's part of the reason. Otherwise sets the reason "Not responding", because before 26.05 Slurm never clears
+/// a reason, and the next drain would keep it. Fails with kConflict if the live node is in service, is failing, or was taken
+/// out of service by somebody else. With `seen`, also fails if the holder's part has changed since, which the preStop hook of a
+/// worker can do.
 struct ResumeNode final : plan::Act {
   ClusterKey cluster;
-  Owner owner{};
+  Holder holder{Owner{}};
   std::string node;
   std::string seen;  ///< The reason when the resume was decided; "": not checked.
   [[nodiscard]] core::Json describe() const override;
@@ -254,9 +255,9 @@ struct CancelJob final : plan::Act {
   [[nodiscard]] bool destructive() const override { return true; }
 };
 
-plan::ActPtr drain_nodes(ClusterKey cluster, Owner owner, std::vector<std::string> nodes, std::string reason,
+plan::ActPtr drain_nodes(ClusterKey cluster, Holder holder, std::vector<std::string> nodes, std::string reason,
                          bool renames = false);
-plan::ActPtr resume_node(ClusterKey cluster, Owner owner, std::string node, std::string seen = "");
+plan::ActPtr resume_node(ClusterKey cluster, Holder holder, std::string node, std::string seen = "");
 plan::ActPtr update_node(ClusterKey cluster, std::string node, NodeUpdate update,
                          std::optional<OwnFeatures> own = std::nullopt);
 /// Changes the features of a node that one of our programs created.

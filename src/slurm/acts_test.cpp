@@ -20,6 +20,8 @@ TEST(Acts, DescribeThemselves) {
                         {"reason", "scale in"}}));
   EXPECT_EQ(resume_node("c", Owner::kOperator, "n")->describe(),
             (core::Json{{"act", "slurm.ResumeNode"}, {"cluster", "c"}, {"owner", "slurm-operator"}, {"node", "n"}}));
+  EXPECT_EQ(resume_node("c", {Owner::kBridge, "u1"}, "n")->describe()["instance"], "u1");
+  EXPECT_EQ(drain_nodes("c", {Owner::kBridge, "u1"}, {"n"}, "r")->describe()["instance"], "u1");
   EXPECT_EQ(
       delete_node("c", Owner::kOperator, seen(), "gone")->describe(),
       (core::Json{{"act", "slurm.DeleteNode"}, {"cluster", "c"}, {"owner", "slurm-operator"}, {"node", "n"}, {"why", "gone"}}));

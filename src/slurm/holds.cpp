@@ -1,5 +1,6 @@
 #include "slurm/holds.hpp"
 
+#include <algorithm>
 #include <array>
 
 namespace slurm {
@@ -7,6 +8,7 @@ namespace {
 
 constexpr std::array kOwners{Owner::kOperator, Owner::kBridge, Owner::kEnlistment};
 constexpr std::string_view kBetween = "; ";
+constexpr std::string_view kOfCluster = ", cluster ";
 /// slurmctld appends this to a reason when the node stops responding (before 26.05).
 constexpr std::string_view kAdded = " : Not responding";
 
@@ -22,6 +24,31 @@ std::string without_prefixes(std::string_view why) {
     for (std::size_t at = out.find(begin); at != std::string::npos; at = out.find(begin, at)) out[at] = ',';
   }
   return out;
+}
+
+std::optional<Owner> owner_at(std::string_view reason) {
+  const auto it = std::ranges::find_if(kOwners, [&](Owner owner) { return reason.starts_with(prefix_of(owner)); });
+  return it == kOwners.end() ? std::nullopt : std::optional(*it);
+}
+
+/// Returns where the hold ends at the beginning of the text: before the next hold, or at the end of the text. Only the holds of
+/// the bridge can follow one of the same program.
+std::size_t end_of_hold(std::string_view text, Owner owner) {
+  std::size_t out = text.size();
+  for (const Owner next : kOwners) {
+    if (next < owner || (next == owner && next != Owner::kBridge)) continue;
+    out = std::min(out, text.find(std::string(kBetween) + prefix_of(next)));
+  }
+  return out;
+}
+
+/// Reads one hold without its prefix.
+std::pair<Holder, std::string_view> read_hold(Owner owner, std::string_view text) {
+  const std::size_t at = owner == Owner::kBridge ? text.rfind(kOfCluster) : std::string_view::npos;
+  if (at == std::string_view::npos) return {owner, text};
+  const std::string_view instance = text.substr(at + kOfCluster.size());
+  if (instance.empty() || instance.contains(' ')) return {owner, text};
+  return {{owner, std::string(instance)}, text.substr(0, at)};
 }
 
 }  // namespace
@@ -41,48 +68,43 @@ std::string_view to_string(Owner owner) {
 Holds Holds::read(std::string_view reason) {
   Holds out;
   if (reason.ends_with(kAdded)) reason.remove_suffix(kAdded.size());
-  std::optional<Owner> current;
-  for (const Owner owner : kOwners) {
-    const std::string prefix = prefix_of(owner);
-    std::size_t at = 0;
-    if (current) {
-      at = reason.find(std::string(kBetween) + prefix);
-      if (at == std::string_view::npos) continue;
-      out.why_[*current] = reason.substr(0, at);
-      at += kBetween.size();
-    } else if (!reason.starts_with(prefix)) {
-      continue;
-    }
-    reason.remove_prefix(at + prefix.size());
-    current = owner;
+  for (auto owner = owner_at(reason); owner; owner = owner_at(reason)) {
+    reason.remove_prefix(prefix_of(*owner).size());
+    const std::size_t end = end_of_hold(reason, *owner);
+    auto [holder, why] = read_hold(*owner, reason.substr(0, end));
+    out.why_.insert_or_assign(std::move(holder), why);
+    if (end == reason.size()) break;
+    reason.remove_prefix(end + kBetween.size());
   }
-  if (current) out.why_[*current] = reason;
   return out;
 }
 
-std::optional<std::string> Holds::why(Owner owner) const {
-  const auto it = why_.find(owner);
+std::optional<std::string> Holds::why(const Holder& holder) const {
+  const auto it = why_.find(holder);
   return it == why_.end() ? std::nullopt : std::optional(it->second);
 }
 
-Holds& Holds::hold(Owner owner, std::string_view because) {
-  why_[owner] = without_prefixes(because);
+Holds& Holds::hold(const Holder& holder, std::string_view because) {
+  why_[holder] = without_prefixes(because);
   return *this;
 }
 
-Holds& Holds::release(Owner owner) {
-  why_.erase(owner);
+Holds& Holds::release(const Holder& holder) {
+  why_.erase(holder);
   return *this;
 }
 
 std::string Holds::reason() const {
   std::string out;
-  for (const auto& [owner, why] : why_) out += (out.empty() ? "" : std::string(kBetween)) + prefix_of(owner) + why;
+  for (const auto& [holder, why] : why_) {
+    out += (out.empty() ? "" : std::string(kBetween)) + prefix_of(holder.owner) + why;
+    if (!holder.instance.empty()) out += std::string(kOfCluster) + holder.instance;
+  }
   return out;
 }
 
-bool held_by(std::string_view reason, Owner owner) {
-  return Holds::read(reason).has(owner);
+bool held_by(std::string_view reason, const Holder& holder) {
+  return Holds::read(reason).has(holder);
 }
 
 bool slurms_own(std::string_view reason) {
@@ -94,23 +116,23 @@ bool down_by_slurm(const Node& node) {
   return slurms_own(node.reason) || node.reason.ends_with(kAdded);
 }
 
-bool given_by_others(std::string_view reason, Owner than) {
+bool given_by_others(std::string_view reason, const Holder& than) {
   if (reason.empty() || slurms_own(reason)) return false;
   const Holds holds = Holds::read(reason);
   return holds.none() || holds.others_than(than);
 }
 
-std::string said_by_others(std::string_view reason, Owner than) {
+std::string said_by_others(std::string_view reason, const Holder& than) {
   if (!given_by_others(reason, than)) return {};
   if (Holds holds = Holds::read(reason); !holds.none()) return holds.release(than).reason();
   if (reason.ends_with(kAdded)) reason.remove_suffix(kAdded.size());
   return std::string(reason);
 }
 
-bool drained_without(const Node& node, Owner owner) {
+bool drained_without(const Node& node, const Holder& holder) {
   if (!node.state.drains()) return false;
   const Holds holds = Holds::read(node.reason);
-  return !holds.none() && !holds.has(owner);
+  return !holds.none() && !holds.has(holder);
 }
 
 }  // namespace slurm

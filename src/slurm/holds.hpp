@@ -6,13 +6,19 @@
 //
 //   slurm-operator: Node (a) was cordoned; slurm-bridge: pods run there
 //
+// The bridges of several Kubernetes clusters can hold one node. Their holds name the cluster by its UID:
+//
+//   slurm-bridge: Kubernetes node (a) is not ready, cluster UID; slurm-bridge: Kubernetes node (b) was cordoned, cluster UID
+//
 // A reason that does not begin like this comes from somebody else and contains no hold of ours.
 #pragma once
 
+#include <compare>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "slurm/model.hpp"
 
@@ -24,30 +30,40 @@ enum class Owner { kOperator, kBridge, kEnlistment };
 /// Returns the name of the program, which precedes its hold: "slurm-operator".
 [[nodiscard]] std::string_view to_string(Owner owner);
 
+/// A program that can hold nodes, and its installation if several of them can hold one node.
+struct Holder {
+  Owner owner{};
+  std::string instance;  ///< The UID of a bridge's Kubernetes cluster; "": the hold names none.
+  Holder(Owner by, std::string of = {}) : owner(by), instance(std::move(of)) {}  // NOLINT(google-explicit-constructor)
+  friend auto operator<=>(const Holder&, const Holder&) = default;
+};
+
 class Holds {
  public:
   /// Parses a reason. Returns no holds if the reason is somebody else's or slurmctld's own.
   [[nodiscard]] static Holds read(std::string_view reason);
 
   [[nodiscard]] bool none() const { return why_.empty(); }
-  [[nodiscard]] bool has(Owner owner) const { return why_.contains(owner); }
-  /// Returns why the owner holds the node, or nullopt.
-  [[nodiscard]] std::optional<std::string> why(Owner owner) const;
-  /// True if another program of ours holds the node.
-  [[nodiscard]] bool others_than(Owner owner) const { return why_.size() > (has(owner) ? 1U : 0U); }
+  [[nodiscard]] bool has(const Holder& holder) const { return why_.contains(holder); }
+  /// Returns why the holder holds the node, or nullopt.
+  [[nodiscard]] std::optional<std::string> why(const Holder& holder) const;
+  /// True if another program of ours, or another installation of this one, holds the node.
+  [[nodiscard]] bool others_than(const Holder& holder) const { return why_.size() > (has(holder) ? 1U : 0U); }
+  /// Returns all holds, in the order of the reason.
+  [[nodiscard]] const std::map<Holder, std::string>& all() const { return why_; }
 
-  /// Sets the owner's hold. Replaces an earlier one.
-  Holds& hold(Owner owner, std::string_view because);
-  Holds& release(Owner owner);
+  /// Sets the holder's hold. Replaces an earlier one.
+  Holds& hold(const Holder& holder, std::string_view because);
+  Holds& release(const Holder& holder);
   /// Renders all holds; "" if there are none.
   [[nodiscard]] std::string reason() const;
 
  private:
-  std::map<Owner, std::string> why_;
+  std::map<Holder, std::string> why_;
 };
 
-/// True if the reason contains a hold of the owner, alone or with others.
-[[nodiscard]] bool held_by(std::string_view reason, Owner owner);
+/// True if the reason contains a hold of the holder, alone or with others.
+[[nodiscard]] bool held_by(std::string_view reason, const Holder& holder);
 
 /// slurmctld's reason for a node whose slurmd does not respond. It is the only reason that slurmctld later overwrites with
 /// another reason of its own.
@@ -59,11 +75,13 @@ inline constexpr std::string_view kNotResponding = "Not responding";
 /// reason that was left over, but not to the reason of a node that is already down.
 [[nodiscard]] bool down_by_slurm(const Node& node);
 
-/// True if the reason comes from somebody other than slurmctld and this program: a person, or another program of ours.
-[[nodiscard]] bool given_by_others(std::string_view reason, Owner than);
+/// True if the reason comes from somebody other than slurmctld and this holder: a person, another program of ours, or another
+/// installation of this one.
+[[nodiscard]] bool given_by_others(std::string_view reason, const Holder& than);
 /// Returns the reason without the hold of `than` and without slurmctld's " : Not responding"; "" unless given_by_others().
-[[nodiscard]] std::string said_by_others(std::string_view reason, Owner than);
-/// True if the node drains and only programs of ours other than `owner` hold it, so that a hold of `owner` can be added.
-[[nodiscard]] bool drained_without(const Node& node, Owner owner);
+[[nodiscard]] std::string said_by_others(std::string_view reason, const Holder& than);
+/// True if the node drains and only others of our programs and installations hold it, so that the hold of `holder` can be
+/// added.
+[[nodiscard]] bool drained_without(const Node& node, const Holder& holder);
 
 }  // namespace slurm

@@ -27,6 +27,20 @@ TEST(Holds, SeveralStandSideBySideInOneOrder) {
   EXPECT_EQ(Holds(both).release(kOperator).release(kBridge).reason(), "");
 }
 
+TEST(Holds, BridgesOfSeveralClustersHoldOneNode) {
+  const Holder here{kBridge, "u1"}, there{kBridge, "u2"};
+  const Holds both = Holds().hold(there, "Node (b) is not ready").hold(here, "Node (a) was cordoned").hold(kEnlistment, "x");
+  EXPECT_EQ(
+      both.reason(),
+      "slurm-bridge: Node (a) was cordoned, cluster u1; slurm-bridge: Node (b) is not ready, cluster u2; slurm-enlist: x");
+  EXPECT_EQ(Holds::read(both.reason()).all(), both.all());
+  EXPECT_EQ(Holds(both).release(here).release(kEnlistment).reason(), "slurm-bridge: Node (b) is not ready, cluster u2");
+  EXPECT_FALSE(both.has(kBridge)) << "it names no cluster";
+  EXPECT_TRUE(given_by_others("slurm-bridge: x, cluster u1", there));
+  EXPECT_EQ(said_by_others(both.reason(), here), "slurm-bridge: Node (b) is not ready, cluster u2; slurm-enlist: x");
+  EXPECT_EQ(Holds::read("slurm-operator: x, cluster u1").why(kOperator), "x, cluster u1");
+}
+
 TEST(Holds, WhatSlurmctldAddsIsNoPartOfThem) {
   const Holds holds = Holds::read("slurm-operator: a; slurm-enlist: b : Not responding");
   EXPECT_EQ(holds.why(kOperator), "a");
@@ -43,11 +57,10 @@ RC_GTEST_PROP(Holds, WhatIsWrittenIsReadAgain, ()) {
     return out + "end";
   };
   Holds holds;
-  for (const Owner owner : {kOperator, kBridge, kEnlistment}) {
-    if (*rc::gen::arbitrary<bool>()) holds.hold(owner, text());
+  for (const Holder& holder : {Holder(kOperator), Holder(kBridge), Holder(kBridge, "u1"), {kBridge, "u2"}, {kEnlistment}}) {
+    if (*rc::gen::arbitrary<bool>()) holds.hold(holder, text());
   }
-  const Holds read = Holds::read(holds.reason());
-  for (const Owner owner : {kOperator, kBridge, kEnlistment}) RC_ASSERT(read.why(owner) == holds.why(owner));
+  RC_ASSERT(Holds::read(holds.reason()).all() == holds.all());
 }
 
 TEST(Holds, AnotherProgramsWordIsSomebodyElses) {
@@ -79,6 +92,9 @@ TEST(Holds, AWordCanStandBesideThatOfAProgramOnly) {
   EXPECT_FALSE(beside("slurm-operator: y; slurm-bridge: x"));
   EXPECT_FALSE(beside("bad disk"));
   EXPECT_FALSE(beside(""));
+  node.reason = "slurm-bridge: x, cluster u1";
+  EXPECT_TRUE(drained_without(node, {kBridge, "u2"}));
+  EXPECT_FALSE(drained_without(node, {kBridge, "u1"}));
   node.state.flags = {};
   EXPECT_FALSE(beside("slurm-bridge: x")) << "left over";
 }

@@ -191,6 +191,38 @@ def nodes_return_to_a_slurmctld_that_lost_its_state(site):
     expect(sorted(out) == ["h1", "h2"], f"srun -N2 hostname printed {out}")
 
 
+@test(hosts=1)
+def a_record_that_is_deleted_again_and_again_returns(site):
+    with_pool(site)
+    site.enlist("h1")
+    site.ready("gpu-1")
+    before = site.processes("h1", "/usr/sbin/slurmd")
+    for _ in range(3):
+        # The next one is deleted before the coordinator has confirmed it, too.
+        wait("Slurm has the node", lambda: "gpu-1" in site.records(), 2 * LIMIT)
+        site.run("ctl", "scontrol", "delete", "nodename=gpu-1")
+    wait("Slurm has the node", lambda: "gpu-1" in site.records(), 2 * LIMIT)
+    site.ready("gpu-1")
+    expect(site.processes("h1", "/usr/sbin/slurmd") == before, "slurmd was restarted, not reloaded")
+
+
+@test(hosts=2)
+def a_node_that_the_full_table_refused_returns_when_there_is_room(site):
+    def room_for(count):
+        site.run("ctl", "sed", "-i", f"s/^MaxNodeCount=.*/MaxNodeCount={count}/", "/etc/slurm/slurm.conf")
+        site.run("ctl", "scontrol", "reconfigure")
+
+    with_pool(site)
+    site.enlist("h1")
+    site.ready("gpu-1")
+    site.join("h2", site.token())
+    room_for(1)
+    site.agent("h2")
+    expect("Slurm's node table is full" in site.phase("gpu-2", "Refused"), f"the message is {site.nodes()['gpu-2']['message']}")
+    room_for(2)
+    site.ready("gpu-1", "gpu-2")
+
+
 # --- Drains and the gate --------------------------------------------------------------------------------------------
 
 
@@ -267,6 +299,37 @@ def a_drain_at_the_gate_stays(site):
     site.ready("gpu-1")
 
 
+@test(hosts=1)
+def a_boot_closes_the_gate_until_the_check_passes(site):
+    with_pool(site)
+    site.write("h1", "/usr/local/sbin/check", "#!/bin/sh\n[ -e /tmp/good ]\n", "0755")
+    site.join("h1", site.token())
+    site.run("h1", "touch", "/tmp/good")
+    site.agent("h1", "--check", "/usr/local/sbin/check")
+    site.ready("gpu-1")
+
+    def boot():
+        site.reboot("h1")
+        site.run("h1", "sh", "-c", "cat /proc/sys/kernel/random/uuid >/tmp/boot && mount --bind /tmp/boot /proc/sys/kernel/random/boot_id")
+        site.agent("h1", "--check", "/usr/local/sbin/check")
+
+    site.run("h1", "rm", "/tmp/good")
+    boot()
+    wait("the gate is closed", lambda: (lambda record: "DRAIN" in record["state"] and record["reason"] == "slurm-enlist: joining")(
+        site.records()["gpu-1"]), LIMIT)
+    site.phase("gpu-1", "Enlisted")
+    site.run("h1", "touch", "/tmp/good")
+    site.ready("gpu-1")
+    # Somebody who resumes it from the gate wants it open.
+    site.run("h1", "rm", "/tmp/good")
+    boot()
+    wait("the gate is closed", lambda: "its check has not passed yet" in site.nodes()["gpu-1"]["message"], LIMIT)
+    site.run("ctl", "scontrol", "update", "nodename=gpu-1", "state=resume")
+    wait("it is open", lambda: idle(site.records()["gpu-1"]), LIMIT)
+    time.sleep(5)
+    expect(idle(site.records()["gpu-1"]), "it was drained again")
+
+
 # --- Refusals: the cause on the host and at the coordinator, and nothing is left behind -----------------------------
 
 
@@ -314,6 +377,7 @@ def bad_tokens_are_refused(site):
     refused(site, "h1", "enlist1_nonsense", "the token is incomplete or has a typing error")
     refused(site, "h1", "nonsense", "the token does not begin with enlist1_")
     refused(site, "h1", altered(site.token()), unknown)
+    expect(site.run("h1", "test", "-e", STATE, check=False).returncode != 0, "the folder of the agent is left")
     expect("a wrong token is refused" in site.log("coordinator.1.log"), "the coordinator does not tell")
     expired = site.token("gpu", "--valid-for", "1s")
     time.sleep(1.1)

@@ -104,7 +104,8 @@ class Site:
         pids = list(self.processes(host, words))
         expect(len(pids) == 1, f"{len(pids)} processes of {host} are: {words}")
         self.run(host, "kill", f"-{signal}", str(pids[0]))
-        wait(f"{words} has ended", lambda: not self.processes(host, words), LIMIT)
+        # The agent may have started the next one already.
+        wait(f"{words} has ended", lambda: pids[0] not in self.processes(host, words), LIMIT)
 
     def files(self, host):
         """Returns the mode and the content of each file of a host that was written since the hosts were started, by its path."""

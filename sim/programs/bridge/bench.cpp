@@ -25,6 +25,8 @@ using core::Json;
 namespace res = kube::resources;
 
 constexpr Duration kLimit{std::chrono::hours{2}};
+/// The time in which slurmrestd 26.05 lists five jobs was 2 ms, with 1,300 jobs on the local cluster.
+constexpr std::size_t kMilliseconds = 2, kJobs = 5;
 
 /// Reports whether the request is one of a poll, which reads all nodes, jobs or partitions.
 bool is_poll(const net::HttpRequest& request) {
@@ -46,7 +48,7 @@ class Bench {
         world_({.seed = 1, .kube_nodes = options.nodes, .controllers = {.endpoints = false}},
                only(std::make_unique<BridgeProgram>())) {
     program().on_plan = [this](const plan::Plan&) { ++passes_; };
-    program().on_request = [this](const net::HttpRequest& request) { ++(is_poll(request) ? polls_ : others_); };
+    program().on_request = [this](const net::HttpRequest& request) { return slowed(request); };
   }
 
   bool run() {
@@ -68,6 +70,15 @@ class Bench {
   BridgeProgram& program() { return static_cast<BridgeProgram&>(*world_.programs().front()); }
   SimSlurm& slurm() { return program().slurm(); }
   double bridge_cpu() { return world_.process(0)->host().cpu(); }
+
+  /// Counts the request, and delays a list of jobs as much as a real slurmrestd takes for it: the bridge polls less often when
+  /// polls take long.
+  SlurmFault slowed(const net::HttpRequest& request) {
+    ++(is_poll(request) ? polls_ : others_);
+    const bool jobs = is_poll(request) && request.target.find("/jobs/") != std::string::npos;
+    if (!jobs) return {};
+    return {.kind = SlurmFault::Kind::kSlow, .delay = Duration(slurm().jobs().size() * kMilliseconds / kJobs)};
+  }
 
   /// Runs until `done` returns true, which is checked each virtual second, and prints what the bridge has done until then.
   /// Returns false if that takes longer than kLimit.

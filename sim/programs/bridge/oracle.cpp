@@ -216,7 +216,8 @@ void BridgeOracle::changed(const Json& before, const Json& after) {
     violation(name_of(after) + " is ended, but slurmctld has only lost its job");
   bool refused = false;
   for (const auto& [id, job] : slurm_.jobs()) {
-    if (!is_ours(job) || !pods_of(job).contains(uid)) continue;
+    // To read the comment of each job of a large cluster would take long.
+    if (job.request.admin_comment.find(uid) == std::string::npos || !is_ours(job) || !pods_of(job).contains(uid)) continue;
     if (job.state != SimJob::State::kFailed) return;
     refused = true;
   }
@@ -278,10 +279,9 @@ void BridgeOracle::wrong_pods(Wrong& out) const {
     const Json& pod = stored->body;
     const std::string uid = text(pod, {"metadata", "uid"});
     if (ended(pod)) continue;
+    const bool waits = gated(pod) && !terminating(pod);
     for (const auto& [id, job] : slurm_.jobs()) {
-      if (!gated(pod) || terminating(pod) || job.state != SimJob::State::kRunning || !is_ours(job) ||
-          !pods_of(job).contains(uid))
-        continue;
+      if (!waits || job.state != SimJob::State::kRunning || !is_ours(job) || !pods_of(job).contains(uid)) continue;
       ++gangs[record_of(job)].second;
       if (std::ranges::any_of(job.nodes, [&](const std::string& node) { return !stranded_on(node).empty(); })) continue;
       out["gate " + uid] = fmt::format("{} waits, though its job {} runs", key.str(), id);

@@ -114,6 +114,8 @@ std::string BridgeOracle::wrong_with(const Json* host, const SimNode* node) cons
   if (!takes_pods(*host) && !node->drain) return "takes no pods, and Slurm gives it jobs";
   if (takes_pods(*host) && held && !node->down && !node->reason.starts_with(kMadeAgain))
     return "takes pods, and is drained: " + node->reason;
+  if (is_ours(*node) && takes_pods(*host) && node->not_responding && !node->drain && !node->down && !slurm_.busy(node->name))
+    return "gets no jobs, because Slurm waits for its answer";
   if (!is_tainted(*host) && !terminating(*host)) return "is Slurm's, and has no taint";
   return {};
 }

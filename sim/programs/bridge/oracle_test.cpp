@@ -335,6 +335,15 @@ TEST_F(BridgeOracleTest, NodesAreToBeAsTheyAreDeclared) {
   EXPECT_THAT(oracle.unmet(), ElementsAre(HasSubstr("n3 is not wanted in Slurm any more, and takes jobs")));
   label("n3", "true");
   EXPECT_THAT(oracle.unmet(), ElementsAre(HasSubstr("n3 is Slurm's, and has no taint")));
+  taint("n3");
+  EXPECT_THAT(oracle.unmet(), IsEmpty());
+  JobRequest request;
+  request.constraints = "slurm-bridge/here/1";
+  const std::int64_t job = slurm.submit_external(request).id;
+  loop.run_for(2s);
+  EXPECT_TRUE(slurm.suspend(job));
+  EXPECT_TRUE(slurm.cancel(job));
+  EXPECT_THAT(oracle.unmet(), ElementsAre(HasSubstr("n3 gets no jobs, because Slurm waits")));
 }
 
 }  // namespace

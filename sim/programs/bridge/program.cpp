@@ -41,8 +41,7 @@ class BridgeProcess final : public ProgramProcess {
                   world.loop(), host_, random_, [&program] { return &program.rest(); },
                   [&world, &program, slot](const net::HttpRequest& request) {
                     program.oracle().request(request);
-                    if (program.on_request) program.on_request(request);
-                    return world.slurm_fault(request, slot);
+                    return program.on_request ? program.on_request(request) : world.slurm_fault(request, slot);
                   });
             },
             options()) {

@@ -27,9 +27,9 @@ class BridgeProgram final : public Program {
   [[nodiscard]] BridgeOracle& oracle() { return *oracle_; }
   [[nodiscard]] SlurmRest& rest() { return *rest_; }
 
-  // Called, if set, with each plan of the bridge, and with each of its requests to slurmrestd.
+  // Called, if set, with each plan of the bridge, and with each of its requests to slurmrestd, which may get a fault.
   std::function<void(const plan::Plan&)> on_plan;
-  std::function<void(const net::HttpRequest&)> on_request;
+  std::function<SlurmFault(const net::HttpRequest&)> on_request;
 
   // Program.
   [[nodiscard]] std::string name() const override { return "bridge"; }

@@ -452,6 +452,35 @@ TEST(BridgeNodes, AChangedNodeIsMadeAgainWithoutItsPod) {
   EXPECT_THAT(world.oracles().violations(), IsEmpty());
 }
 
+/// slurmctld sends the suspension to the node, where nobody answers.
+TEST(BridgeNodes, AnExternalNodeGetsJobsAgainAfterASuspension) {
+  BridgeOnly world(1);
+  world.begin();
+  const auto pod_on_it = [&](const std::string& name) {
+    Json pod = bridge_pod(name, "1", "1Gi");
+    pod["metadata"]["namespace"] = World::kNamespace;
+    pod["spec"]["nodeSelector"]["kubernetes.io/hostname"] = "kube-0";
+    ASSERT_TRUE(world.api().create(res::kPod, pod));
+  };
+  pod_on_it("p");
+  world.loop().run_for(20s);
+  ASSERT_EQ(world.phase("p"), "Running");
+  const auto jobs = world.slurm().jobs_on("kube-0");
+  ASSERT_EQ(jobs.size(), 1U);
+  const std::int64_t job = jobs.front()->id;
+  ASSERT_TRUE(world.slurm().suspend(job));
+  ASSERT_TRUE(world.slurm().resume(job));
+  world.loop().run_for(2min);
+  EXPECT_EQ(world.phase("p"), "Running");
+  EXPECT_EQ(world.slurm().jobs_on("kube-0").size(), 1U);
+  EXPECT_FALSE(world.slurm().node("kube-0")->drain);
+  world.remove(res::kPod, "p");
+  pod_on_it("q");
+  EXPECT_THAT(world.settle(5min), IsEmpty());
+  EXPECT_EQ(world.node_of("q"), "kube-0");
+  EXPECT_THAT(world.oracles().violations(), IsEmpty());
+}
+
 /// The label of a busy external node goes: it is drained once, and stays drained (the Go bridge drained and freed it in turn).
 TEST(BridgeNodes, ABusyNodeThatLeavesIsDrainedOnce) {
   BridgeOnly world(1);

@@ -175,6 +175,11 @@ bool places_changed(const slurm::Change& change) {
   });
 }
 
+std::string ending(const Pod& pod) {
+  if (phase_of(pod) != PodPhase::kBound || !pod.meta.terminating()) return {};
+  return "ending " + pod.meta.uid + " " + core::format_rfc3339(*pod.meta.deletion_timestamp);
+}
+
 void Since::begin(core::MonoTime now) {
   time_ = now;
   before_ = std::exchange(now_, {});

@@ -93,6 +93,10 @@ class Observer {
 /// Reports whether a node of Slurm was added or removed, or is in other partitions.
 [[nodiscard]] bool places_changed(const slurm::Change& change);
 
+/// Returns what holds while a bound pod is being deleted with its present grace period, for Since. The API server moves the
+/// timestamp of the deletion when the grace period is shortened.
+[[nodiscard]] std::string ending(const Pod& pod);
+
 /// Since when something holds, as far as this process has seen. Each observation says all that holds.
 class Since {
  public:

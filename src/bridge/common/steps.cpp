@@ -72,6 +72,10 @@ std::string node_fact(const std::string& kube_node) {
   return "node " + kube_node;
 }
 
+std::string ending_fact(const run::Key& pod) {
+  return "ending " + pod.str();
+}
+
 std::string unsure_fact(const run::Key& pod) {
   return "unsure " + pod.str();
 }
@@ -483,12 +487,23 @@ plan::ActPtr Steps::evict(const PodState& state) const {
   return act;
 }
 
-/// Kubernetes lets the eviction of a pod that is being deleted only shorten its end, and asks no budget.
+/// Kubernetes lets the eviction of a pod that is being deleted only shorten its end, and asks no budget. The timestamp of the
+/// deletion is the API server's, whose clock may differ from ours. It only tells which pods are worth a look: how long such a
+/// pod may take to end is read live.
 void Steps::follow_terminating(const PodState& state) {
   if (!state.over || phase_of(*state.pod) != PodPhase::kBound) return;
+  const Pod& pod = *state.pod;
   // Without the margin, an end that was shortened already might be shortened again and again.
-  if (*state.pod->meta.deletion_timestamp - facts_.context.now <= longest_end(state) + kShortestEnd) return;
-  const std::string name = state.pod->meta.key().str();
+  const core::Duration longest = longest_end(state) + kShortestEnd;
+  const core::Duration passed = state.ending_since ? facts_.context.mono - *state.ending_since : core::Duration{0};
+  if (*pod.meta.deletion_timestamp - facts_.context.now <= longest && pod.grace - passed <= longest) return;
+  const std::string fact = ending_fact(pod.meta.key());
+  const auto look = facts_.context.facts.find(fact);
+  if (look == facts_.context.facts.end()) return look_for(fact, kube::resources::kPod, pod.meta.key());
+  if (!look->second.value || core::get_string(*look->second.value, {"metadata", "uid"}) != pod.meta.uid) return;
+  const std::chrono::seconds grace{core::get_int(*look->second.value, {"metadata", "deletionGracePeriodSeconds"})};
+  if (grace - passed <= longest) return;
+  const std::string name = pod.meta.key().str();
   out_.lane("end " + name).add({{"evict", "Pod", name}, state.over->detail() + ", and the pod would outlive it", evict(state)});
   out_.intent.pods += 1;
 }

@@ -51,8 +51,9 @@ struct PodState {
   std::optional<PodOver> over;   ///< Set if the pod must not run.
   bool on_unready_node = false;  ///< The node of the bound pod is not ready, though perhaps only like most others.
   /// As far as this process has seen: since when the placed pod has no Kubernetes node, since when its end is due, since when
-  /// the node of the bound pod is not ready, and since when Slurm does not answer a pod that waits.
-  std::optional<core::MonoTime> unbound_since, over_since, silent_since, unanswered_since;
+  /// it is being deleted with its present grace period, since when the node of the bound pod is not ready, and since when Slurm
+  /// does not answer a pod that waits.
+  std::optional<core::MonoTime> unbound_since, over_since, ending_since, silent_since, unanswered_since;
 };
 
 /// The pods that keep others off a node, because their own jobs hold it no more.
@@ -63,6 +64,8 @@ struct Leftovers {
 
 /// Returns the name of the fact that is the Kubernetes node as the API server has it.
 [[nodiscard]] std::string node_fact(const std::string& kube_node);
+/// Returns the name of the fact that is a pod that is being deleted, as the API server has it.
+[[nodiscard]] std::string ending_fact(const run::Key& pod);
 /// Returns the name of the fact that is a pod of Leftovers::unsure as the API server has it.
 [[nodiscard]] std::string unsure_fact(const run::Key& pod);
 

@@ -179,6 +179,7 @@ void GangsController::remember(const run::Observation& context, Observed& out) {
     const std::string& uid = pod.meta.uid;
     member.unbound_since = since("unbound " + uid, phase == PodPhase::kPlaced);
     member.over_since = since("over " + uid, phase == PodPhase::kBound && is_told_to_end(pod));
+    if (const std::string what = ending(pod); !what.empty()) member.ending_since = since(what, true);
     member.on_unready_node = phase == PodPhase::kBound && observer_.on_unready_node(pod);
     member.silent_since = since("silent " + uid, phase == PodPhase::kBound && observer_.on_silent_node(pod));
     member.unanswered_since = since("unanswered " + uid, phase == PodPhase::kWaiting && !answered);

@@ -603,6 +603,7 @@ TEST(GangsPlan, PodsOutliveTheirJobOnlyForSoLong) {
   three_placed(world, true, {{"spec", {{"terminationGracePeriodSeconds", 31536000}}}});
   world.placed("b", 7, "node-2", true, Json::parse(R"({"metadata": {"deletionTimestamp": "2026-12-31T00:00:00Z"}})"));
   world.gang(7, "CANCELLED", kThree);
+  world.fact("ending ns/b", {{"metadata", {{"uid", "u-b"}, {"deletionGracePeriodSeconds", 31536000}}}});
   EXPECT_EQ(world.act("evict Pod ns/a").at("graceSeconds"), 300);
   EXPECT_EQ(world.act("evict Pod ns/b").at("graceSeconds"), 300) << "it is being deleted already";
 }

@@ -147,6 +147,7 @@ void JobsController::remember(const run::Observation& context, Observed& out) {
   const bool refused = phase == PodPhase::kWaiting && out.job && is_refused(*out.job);
   out.unbound_since = since("unbound " + uid, phase == PodPhase::kPlaced);
   out.over_since = since("over " + uid, phase == PodPhase::kBound && is_told_to_end(*out.pod));
+  if (const std::string what = ending(*out.pod); !what.empty()) out.ending_since = since(what, true);
   out.on_unready_node = phase == PodPhase::kBound && observer_.on_unready_node(*out.pod);
   out.silent_since = since("silent " + uid, phase == PodPhase::kBound && observer_.on_silent_node(*out.pod));
   const bool answered = out.snapshot != nullptr && out.snapshot->complete();

@@ -936,16 +936,22 @@ TEST(JobsPlan, APodOutlivesItsJobOnlyForSoLong) {
 /// A user has deleted the pod, or a budget has refused the eviction for too long.
 TEST(JobsPlan, ThePodThatIsBeingDeletedOutlivesItsJobOnlyForSoLong) {
   World world;
+  const auto live = [&](int grace) {
+    world.fact("ending ns/p", {{"metadata", {{"uid", "u"}, {"deletionGracePeriodSeconds", grace}}}});
+  };
   Json more{{"spec", {{"terminationGracePeriodSeconds", 31536000}}}};
   more["metadata"]["deletionTimestamp"] = "2026-12-31T00:00:00Z";
   world.placed_pod(7, "node-2", more);
   world.job(7, "RUNNING");
   EXPECT_THAT(world.steps(), IsEmpty()) << "the job lasts as long as the pod";
+  EXPECT_TRUE(world.plan().needs().empty());
   world.job(7, "CANCELLED");
+  live(31536000);
   EXPECT_THAT(world.steps(), ElementsAre("evict Pod ns/p"));
   EXPECT_EQ(world.act("evict").at("graceSeconds"), 300);
   more["metadata"]["deletionTimestamp"] = "2026-01-01T10:05:00Z";
   world.placed_pod(7, "node-2", more);
+  live(300);
   EXPECT_THAT(world.steps(), IsEmpty()) << "it ends in time";
   // A budget kept the pod for the whole time.
   const Json told = Json::parse(R"([{"type": "SlurmEnded", "status": "True"}])");
@@ -957,7 +963,32 @@ TEST(JobsPlan, ThePodThatIsBeingDeletedOutlivesItsJobOnlyForSoLong) {
   more["status"]["conditions"] = told;
   more["metadata"]["deletionTimestamp"] = "2026-12-31T00:00:00Z";
   world.placed_pod(7, "node-2", more);
+  live(31536000);
   EXPECT_EQ(world.act("evict").at("graceSeconds"), 30);
+}
+
+/// The timestamp of a deletion is the API server's.
+TEST(JobsPlan, AWrongClockOfTheBridgeShortensNoEnd) {
+  World world;
+  const auto live = [&](int grace, const char* uid = "u") {
+    world.fact("ending ns/p", {{"metadata", {{"uid", uid}, {"deletionGracePeriodSeconds", grace}}}});
+  };
+  world.job(7, "CANCELLED");
+  world.placed_pod(7, "node-2", {{"metadata", {{"deletionTimestamp", "2026-01-01T10:20:00Z"}}}});
+  EXPECT_THAT(world.steps(), IsEmpty());
+  const plan::Plan asks = world.plan();
+  ASSERT_EQ(asks.needs().size(), 1U);
+  EXPECT_EQ(asks.needs().front().id, "ending ns/p");
+  live(30);
+  EXPECT_THAT(world.steps(), IsEmpty()) << "the clock of the API server is ahead";
+  live(400, "another");
+  EXPECT_THAT(world.steps(), IsEmpty());
+  live(400);
+  EXPECT_THAT(world.steps(), ElementsAre("evict Pod ns/p"));
+  world.mono = world.mono + std::chrono::seconds{100};
+  EXPECT_THAT(world.steps(), IsEmpty()) << "it has 300 s left";
+  world.facts.insert_or_assign("ending ns/p", plan::Fact{core::fail(core::ErrorCode::kUnavailable, "away"), world.mono});
+  EXPECT_THAT(world.steps(), IsEmpty());
 }
 
 TEST(JobsPlan, AJobThatIsGoneEndsThePodOnlyIfSlurmKnowsOlderAndYoungerOnes) {

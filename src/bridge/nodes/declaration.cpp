@@ -39,7 +39,8 @@ bool matters(const SchedulingNodeRecord& before, const SchedulingNodeRecord& aft
 bool matters(const slurm::Node* before, const slurm::Node* now) {
   if (before == nullptr || now == nullptr || now->state.has("DRAIN")) return true;
   const auto service = [](const slurm::Node& node) {
-    return std::tuple(node.state.has("DRAIN"), node.state.has("FAIL"), node.state.base == "DOWN", node.state.has("EXTERNAL"));
+    return std::tuple(node.state.has("DRAIN"), node.state.has("FAIL"), node.state.base == "DOWN", node.state.has("EXTERNAL"),
+                      is_unanswered(node));
   };
   return service(*before) != service(*now) || before->reason != now->reason || before->features != now->features ||
          before->active_features != now->active_features || before->partitions != now->partitions || before->gres != now->gres;

@@ -15,6 +15,8 @@ namespace {
 
 /// The time between two checks of a node that waits for its turn.
 constexpr core::Duration kTurnAgain{30000};
+/// The same for a node to which Slurm gives no work until then.
+constexpr core::Duration kUnansweredAgain{5000};
 
 /// Keeps the time at which `holds` became true.
 void keep_since(std::optional<core::MonoTime>& since, bool holds, core::MonoTime now) {
@@ -58,7 +60,8 @@ std::shared_ptr<const Observed> NodesController::observe_typed(const kube::Key& 
   observe_absence(context, *out, memory);
   observe_resources(context, *out, memory);
   observe_held(context, *out, memory);
-  if (memory.held.empty() && !memory.absent_since && !memory.other_since && !memory.had_host) memory_.erase(key);
+  if (memory.held.empty() && !memory.absent_since && !memory.other_since && !memory.unanswered_since && !memory.had_host)
+    memory_.erase(key);
   return out;
 }
 
@@ -77,31 +80,48 @@ void NodesController::observe_absence(const run::Observation& context, Observed&
   out.lost_host = memory.had_host && out.host() == nullptr;
 }
 
-/// Decides whether the Slurm node is recreated with other resources. A node that others drained is not, because its record has
-/// their reason. A node that a waiting job names is not, because Slurm would end that job.
+/// Decides whether the Slurm node is recreated: with other resources, or because Slurm waits for an answer that no external
+/// node gives. A node that others drained or set down is not, because its record has their state. A node that a waiting job
+/// names is not, because Slurm would end that job. While Slurm waits, it starts no job there, so the node is drained only when
+/// no job holds it.
 void NodesController::observe_resources(const run::Observation& context, Observed& out, Memory& memory) {
   const slurm::Node* node = out.node();
   const auto wish = out.mark && out.host() != nullptr && is_external(out.host()->meta)
                         ? std::optional(wish_of(*out.host(), *out.snapshot))
                         : std::nullopt;
   const std::string wanted = wish && *wish ? slurm::made_of(**wish) : "";
-  const bool differs = !wanted.empty() && wanted != out.mark->made;
+  out.other_resources = !wanted.empty() && wanted != out.mark->made;
   if (wanted != memory.other) memory.other_since.reset();
   memory.other = wanted;
-  keep_since(memory.other_since, differs, context.mono);
-  const core::Duration waited = differs ? context.mono - *memory.other_since : core::Duration{0};
-  const bool begun = differs && slurm::Holds::read(node->reason).why(slurm::Owner::kBridge) == kMadeAgain;
-  const bool may = differs && !slurm::given_by_others(node->reason, slurm::Owner::kBridge) &&
+  keep_since(memory.other_since, out.other_resources, context.mono);
+  const auto hold = node == nullptr ? std::nullopt : slurm::Holds::read(node->reason).why(slurm::Owner::kBridge);
+  const bool serves =
+      node != nullptr && node->state.base != "DOWN" && !node->state.has("FAIL") && (hold || !node->state.drains());
+  const bool unanswered = !wanted.empty() && serves && is_unanswered(*node);
+  keep_since(memory.unanswered_since, unanswered, context.mono);
+
+  const bool begun = (out.other_resources || unanswered) && node->state.drains() && (hold == kMadeAgain || hold == kUnanswered);
+  const std::string why(begun                 ? std::string_view(*hold)
+                        : unanswered          ? kUnanswered
+                        : out.other_resources ? kMadeAgain
+                                              : std::string_view());
+  const bool waits = why == kUnanswered;
+  const auto since = waits ? memory.unanswered_since : memory.other_since;
+  const core::Duration waited = since ? context.mono - *since : core::Duration{0};
+  const core::Duration limit = waits ? settings_->unanswered : settings_->made_again;
+  const bool may = !why.empty() && !slurm::given_by_others(node->reason, slurm::Owner::kBridge) &&
                    !out.snapshot->awaited(node->name) &&
                    (begun || (out.host()->ready && !out.host()->unschedulable && !out.host()->meta.terminating()));
-  const bool due = may && (begun || waited >= settings_->made_again);
-  if (!due) {
-    if (made_again_ == out.key) made_again_.reset();
-  } else if (!made_again_ && (begun || !another_is_made_again(out))) {
-    made_again_ = out.key;
+  const bool unheld = begun || !waits || out.snapshot->jobs_on(node->name).empty();
+  const bool due = may && unheld && (begun || waited >= limit);
+  std::erase_if(made_again_, [&](const auto& one) { return one.second == out.key && !(due && one.first == why); });
+  if (due && !made_again_.contains(why) && (begun || !another_is_made_again(out, why))) made_again_.emplace(why, out.key);
+  const auto turn = made_again_.find(why);
+  if (due && turn != made_again_.end() && turn->second == out.key) {
+    out.make_again = why;
+  } else if (!why.empty()) {
+    out.look_again = std::max(limit - waited, waits && (due || waited < limit) ? kUnansweredAgain : kTurnAgain);
   }
-  out.make_again = due && made_again_ == out.key;
-  if (differs && !out.make_again) out.look_again = std::max(settings_->made_again - waited, kTurnAgain);
 }
 
 void NodesController::observe_held(const run::Observation& context, Observed& out, Memory& memory) {
@@ -168,16 +188,15 @@ bool NodesController::lists_jobs(const slurm::Node& node) {
 }
 
 bool NodesController::is_left(const slurm::Node& node) {
-  const bool drained =
-      own_hold(node, installation_) && hosts().contains(node.name) && other_cluster_of(node, installation_).empty();
+  const bool drained = own_hold(node, installation_) && hosts().contains(node.name);
   return is_ours(node, installation_) || drained || lists_jobs(node);
 }
 
-bool NodesController::another_is_made_again(const Observed& out) const {
+bool NodesController::another_is_made_again(const Observed& out, std::string_view why) const {
   return std::ranges::any_of(out.snapshot->nodes, [&](const auto& entry) {
     const slurm::Node& node = *entry.second;
     return node.name != out.key.name && is_ours(node, out.installation) && node.state.drains() &&
-           slurm::Holds::read(node.reason).why(slurm::Owner::kBridge) == kMadeAgain;
+           slurm::Holds::read(node.reason).why(slurm::Owner::kBridge) == why;
   });
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bridge/common/caches.hpp"
@@ -25,7 +26,8 @@ class NodesController final : public kube::TypedController<Observed> {
   [[nodiscard]] std::string name() const override { return "nodes"; }
   [[nodiscard]] std::string share(const kube::Key&) const override { return settings_->cluster; }
   /// Returns the nodes for which a bridge that retires has to stay, in words: Kubernetes nodes with the taint of managed nodes,
-  /// which an external node has until it has left Slurm, and Slurm nodes with a list of jobs for the prolog.
+  /// which an external node has until it has left Slurm, and Slurm nodes with a list of jobs for the prolog or with a drain of
+  /// the bridge.
   [[nodiscard]] std::vector<std::string> left();
 
  protected:
@@ -35,7 +37,7 @@ class NodesController final : public kube::TypedController<Observed> {
  private:
   /// The history of a node, as this process has seen it.
   struct Memory {
-    std::optional<core::MonoTime> absent_since, other_since;
+    std::optional<core::MonoTime> absent_since, other_since, unanswered_since;
     std::string other;  ///< The resources that the Kubernetes node wanted when last seen; "": none.
     std::map<std::int64_t, std::optional<core::MonoTime>>
         held;               ///< If slurmd runs there: our jobs, and since when they are gone.
@@ -55,7 +57,7 @@ class NodesController final : public kube::TypedController<Observed> {
   [[nodiscard]] bool lists_jobs(const slurm::Node& node);
   /// Reports whether the Slurm node is the bridge's, is drained by it, or lists jobs. Retirement waits for such nodes.
   [[nodiscard]] bool is_left(const slurm::Node& node);
-  [[nodiscard]] bool another_is_made_again(const Observed& out) const;
+  [[nodiscard]] bool another_is_made_again(const Observed& out, std::string_view why) const;
   [[nodiscard]] slinky::Keys all_keys();
   [[nodiscard]] slinky::Keys woken_by(const slurm::Change& change);
 
@@ -66,8 +68,8 @@ class NodesController final : public kube::TypedController<Observed> {
   std::map<kube::Key, Memory> memory_;
   JobTable table_;
   NeverPlaced never_placed_;
-  std::string installation_;             ///< Observed::installation, once it is known.
-  std::optional<kube::Key> made_again_;  ///< The only node whose record may be recreated now.
+  std::string installation_;                     ///< Observed::installation, once it is known.
+  std::map<std::string, kube::Key> made_again_;  ///< For each cause, the only node whose record may be recreated now.
 };
 
 }  // namespace bridge::nodes

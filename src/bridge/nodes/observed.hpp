@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bridge/nodes/hosts.hpp"
@@ -36,16 +37,24 @@ struct Observed {
   bool in_use = false;          ///< A job of the bridge holds the node, or a pod that it placed is there.
   bool holds_longer = false;    ///< A job is in `held` only because its pods may still be there.
   bool lost_host = false;  ///< The Slurm node is not the bridge's, and this process saw its Kubernetes node, which is gone.
-  /// True: the Slurm node is recreated, because the Kubernetes node has had other resources for long enough, and no other Slurm
-  /// node is being recreated. Otherwise look_again says when to check again.
-  bool make_again = false;
+  bool other_resources = false;  ///< The Kubernetes node has other resources than the own Slurm node.
+  /// Why the own Slurm node is recreated: kMadeAgain or kUnanswered. "": it is not, because the cause is absent or too young,
+  /// or because another Slurm node is being recreated for this cause. look_again says when to check again.
+  std::string make_again{};
   std::optional<core::Duration> look_again{};
 
   [[nodiscard]] const kube::SchedulingNodeRecord* host() const { return hosts.empty() ? nullptr : hosts.front().get(); }
   [[nodiscard]] const slurm::Node* node() const { return snapshot == nullptr ? nullptr : snapshot->node(key.name); }
 };
 
-/// The reason with which the bridge drains a Slurm node before it recreates the node.
+/// The reasons with which the bridge drains a Slurm node before it recreates the node. NOT_RESPONDING never goes from an
+/// external node, because only an answer of its slurmd or a new record ends it.
 inline constexpr std::string_view kMadeAgain = "its record is made again with other resources";
+inline constexpr std::string_view kUnanswered = "its record is made again because Slurm waits for its answer";
+
+/// Reports whether Slurm starts no job there because it waits for an answer of the node.
+[[nodiscard]] inline bool is_unanswered(const slurm::Node& node) {
+  return node.state.has("NOT_RESPONDING");
+}
 
 }  // namespace bridge::nodes

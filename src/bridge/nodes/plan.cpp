@@ -59,9 +59,10 @@ class Pass {
                Condition{false, "NameInUse", "Kubernetes node " + host_->meta.name + " has the name " + name_ + " in Slurm"});
   }
 
-  /// The Slurm node belongs to the bridge of another Kubernetes cluster.
+  /// The Slurm node belongs to the bridge of another Kubernetes cluster. An own drain may be older than that.
   void leave_to_others() {
     if (host_ == nullptr) return;
+    if (why_drained().empty()) resume(own_hold(*node_, in_.installation));
     if (!in_.fresh) return await_snapshot();
     if (in_.settings->retires) return retire_from(*host_);
     write_node(*host_, {},
@@ -127,7 +128,7 @@ class Pass {
     hold_native_jobs();
     if (host_ == nullptr) return;
     if (in_.settings->retires && !in_.mark) return retire_from(*host_);
-    if (in_.look_again) out_.wake_after(*in_.look_again, "the Kubernetes node has other resources than the Slurm node");
+    if (in_.look_again) out_.wake_after(*in_.look_again, "the Slurm node has to be recreated");
     if (!in_.fresh && !is_tainted(*host_)) return await_snapshot();
     write_node(*host_, in_.fresh ? wanted_taints() : present_taints(), condition());
   }
@@ -148,8 +149,7 @@ class Pass {
     if (in_.settings->retires) return kRemoved;
     if (host_ == nullptr) return "no Kubernetes node has this name";
     if (!wish_) return "Kubernetes node (" + host_->meta.name + ") is not labelled as external any more";
-    if (in_.make_again) return std::string(kMadeAgain);
-    return {};
+    return in_.make_again;
   }
 
   /// Returns why the node must take no work, or "".
@@ -165,23 +165,24 @@ class Pass {
   }
 
   void keep_from_work() {
-    std::string why = why_drained();
+    const std::string why = why_drained();
     const auto held = own_hold(*node_, in_.installation);
-    if (why.empty()) return resume(held.has_value());
-    if (!in_.mark) why = drain_reason(why, in_.installation);
-    const bool needed = !node_->state.drains() || (held ? *held != why : slurm::drained_without(*node_, Owner::kBridge));
+    if (why.empty()) return resume(held);
+    const slurm::Holder holder{Owner::kBridge, in_.mark ? "" : in_.installation};
+    const bool as_wanted = held && held->holder == holder && held->why == why;
+    const bool needed = !node_->state.drains() || (held ? !as_wanted : slurm::drained_without(*node_, holder));
     if (!needed) return;
     out_.lane("slurm").add(
-        {{"drain", "Slurm node", name_}, why, slurm::drain_nodes(in_.settings->cluster, Owner::kBridge, {name_}, why, true)});
+        {{"drain", "Slurm node", name_}, why, slurm::drain_nodes(in_.settings->cluster, holder, {name_}, why, true)});
   }
 
-  void resume(bool held) {
+  void resume(const std::optional<OwnHold>& held) {
     if (host_ == nullptr || !held || !node_->state.drains() || node_->state.has("FAIL")) return;
     // Only a person sets a node without a slurmd DOWN. A slurmd that does not respond must register first.
     if (node_->state.base == "DOWN" && (node_->state.has("EXTERNAL") || slurm::is_silent(*node_))) return;
     out_.lane("slurm").add({{"resume", "Slurm node", name_},
-                            "Kubernetes node " + host_->meta.name + " takes pods again",
-                            slurm::resume_node(in_.settings->cluster, Owner::kBridge, name_, node_->reason)});
+                            in_.settings->retires ? kRemoved : "Kubernetes node " + host_->meta.name + " takes pods again",
+                            slurm::resume_node(in_.settings->cluster, held->holder, name_, node_->reason)});
   }
 
   void remove_node() {
@@ -196,7 +197,7 @@ class Pass {
   }
 
   void update_features() {
-    if (!in_.mark || !wish_ || !*wish_ || in_.make_again) return;
+    if (!in_.mark || !wish_ || !*wish_ || !in_.make_again.empty()) return;
     slurm::OwnFeatures own = features_of(**wish_, *in_.snapshot);
     if (slurm::has_own(*node_, own)) return;
     out_.lane("features")
@@ -237,8 +238,8 @@ class Pass {
   /// Returns the reason of somebody else who keeps the node from work, or "".
   [[nodiscard]] std::string said_by_others() const {
     if (!out_of_service()) return {};
-    if (held_elsewhere(*node_, in_.installation)) return node_->reason;
-    return slurm::said_by_others(node_->reason, Owner::kBridge);
+    const auto held = own_hold(*node_, in_.installation);
+    return slurm::said_by_others(node_->reason, held ? held->holder : slurm::Holder{Owner::kBridge, in_.installation});
   }
 
   [[nodiscard]] Effects wanted_taints() const {
@@ -265,12 +266,20 @@ class Pass {
       const bool down = node_->state.base == "DOWN";
       return {false, down ? "Down" : node_->state.has("FAIL") ? "Failing" : "Drained", "Slurm: " + node_->reason};
     }
+    if (is_unanswered(*node_)) return {false, "NotResponding", unanswered()};
     if (!wish_) return {true, "InService", "Slurm has the node " + name_ + note_on_extra() + note_on_effect()};
     if (!in_.mark)
       return {true, "RegisteredByOthers",
               "Slurm had the node " + name_ + " already: its partitions and resources stay as they are"};
     if (!*wish_) return {true, "Invalid", wish_->error().message + "; the Slurm node stays as it is"};
     return {true, "InService", "Slurm has the node " + name_ + notes()};
+  }
+
+  [[nodiscard]] std::string unanswered() const {
+    std::string out = "Slurm waits for an answer of the node " + name_ + " (NOT_RESPONDING), and starts no job there";
+    if (!node_->state.has("EXTERNAL")) return out;
+    out += "; an external node never answers: ";
+    return out + (in_.mark && wish_ && *wish_ ? "it is registered again when no job holds it" : "it must be created again");
   }
 
   [[nodiscard]] std::string notes() const {
@@ -284,7 +293,7 @@ class Pass {
     if ((*wish_)->gpus > 0 && node_->gres.empty()) out += "; it has no GPUs there, because GresTypes of slurm.conf lacks gpu";
     if (const auto gpus = gpu_resources_of(*host_); gpus.size() > 1)
       out += "; its GPUs are not registered, because a job cannot choose between " + gpus.front() + " and " + gpus.back();
-    if (in_.look_again)
+    if (in_.look_again && in_.other_resources)
       out += "; it is registered again with its other resources, one node at a time, and when they have stayed";
     return out + note_on_effect();
   }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "bridge/common/held.hpp"
+#include "bridge/nodes/taints.hpp"
 #include "bridge/nodes/testing/world.hpp"
 
 namespace bridge::nodes {
@@ -355,6 +356,95 @@ TEST_F(NodesPlanTest, OneNodeAtATimeIsMadeAgain) {
   EXPECT_THAT(world.steps("a"), Contains("drain Slurm node a"));
 }
 
+/// Slurm sends the suspension of an external job to its nodes, where nobody answers. Only a new record ends NOT_RESPONDING.
+TEST_F(NodesPlanTest, AnExternalNodeThatSlurmWaitsForIsMadeAgain) {
+  world.external_host("a", with_taints(Json::array({taint()})));
+  world.own_node("a", "MIXED+NOT_RESPONDING");
+  world.job_on("a");
+  EXPECT_EQ(
+      world.condition(),
+      "False NotResponding: Slurm waits for an answer of the node a (NOT_RESPONDING), and starts no job there; an external "
+      "node never answers: it is registered again when no job holds it");
+  world.mono = world.mono + 1h;
+  EXPECT_THAT(world.steps(), ElementsAre("report Node a")) << "a job holds it";
+  EXPECT_EQ(world.plan().wake(), 30s);
+  world.jobs.clear();
+  world.own_node("a", "IDLE+NOT_RESPONDING");
+  EXPECT_EQ(world.act("drain")["reason"], kUnanswered);
+  world.own_node("a", "IDLE+DRAIN+NOT_RESPONDING", "slurm-bridge: " + std::string(kUnanswered));
+  world.job_on("a");
+  EXPECT_THAT(world.steps(), Not(Contains("remove Slurm node a")));
+  world.jobs.clear();
+  EXPECT_THAT(world.steps(), Contains("remove Slurm node a"));
+  world.nodes.clear();
+  EXPECT_THAT(world.steps(), ElementsAre("create Slurm node a"));
+  world.own_node("a");
+  EXPECT_EQ(world.condition(), "True InService: Slurm has the node a");
+}
+
+TEST_F(NodesPlanTest, AnExternalNodeThatRespondsAgainIsNotMadeAgain) {
+  world.external_host("a");
+  world.own_node("a", "IDLE+NOT_RESPONDING");
+  EXPECT_THAT(world.steps(), Not(Contains("drain Slurm node a")));
+  EXPECT_EQ(world.plan().wake(), 15s);
+  world.mono = world.mono + 14s;
+  world.own_node("a");
+  (void)world.plan();
+  world.own_node("a", "IDLE+NOT_RESPONDING");
+  world.mono = world.mono + 1s;
+  EXPECT_THAT(world.steps(), Not(Contains("drain Slurm node a")));
+  world.own_node("a", "IDLE+DRAIN", "slurm-bridge: " + std::string(kUnanswered));
+  EXPECT_THAT(world.steps(), Contains("resume Slurm node a"));
+}
+
+TEST_F(NodesPlanTest, ASilentNodeOfSomebodyElseIsOnlyTold) {
+  const auto left_alone = [&](const std::string& what) {
+    (void)world.plan();
+    world.mono = world.mono + 1h;
+    EXPECT_THAT(world.steps(), ElementsAre("taint Node a", "report Node a")) << what;
+  };
+  world.external_host("a");
+  world.slurm_node("a", "IDLE+EXTERNAL+NOT_RESPONDING");
+  left_alone("not of the bridge");
+  EXPECT_THAT(world.condition(), StartsWith("False NotResponding: "));
+  world.slurm_node("a", "IDLE+NOT_RESPONDING");
+  left_alone("it has a slurmd");
+  EXPECT_EQ(world.condition(),
+            "False NotResponding: Slurm waits for an answer of the node a (NOT_RESPONDING), and starts no job there");
+  for (const char* reason : {"maintenance", ""}) {
+    world.own_node("a", "IDLE+DRAIN+NOT_RESPONDING", reason);
+    left_alone("drained");
+    world.own_node("a", "DOWN+NOT_RESPONDING", reason);
+    left_alone("down");
+  }
+  world.own_node("a", "IDLE+FAIL+NOT_RESPONDING");
+  left_alone("failing");
+  world.external_host("a", kNotReady);
+  world.own_node("a", "IDLE+NOT_RESPONDING");
+  world.mono = world.mono + 1h;
+  EXPECT_EQ(world.act("drain")["reason"], "Kubernetes node (a) is not ready");
+}
+
+/// A node with other resources may wait for its jobs for days.
+TEST_F(NodesPlanTest, ANodeThatSlurmWaitsForDoesNotWaitForOneWithOtherResources) {
+  world.external_host("a");
+  world.external_host("b");
+  world.external_host("c");
+  world.own_node("a", "MIXED+DRAIN", "slurm-bridge: " + std::string(kMadeAgain), "old");
+  world.job_on("a");
+  world.own_node("b", "IDLE+NOT_RESPONDING");
+  world.own_node("c", "IDLE+NOT_RESPONDING");
+  for (const char* name : {"a", "b", "c"}) (void)world.plan(name);
+  world.mono = world.mono + 15s;
+  EXPECT_THAT(world.steps("a"), Not(Contains("remove Slurm node a")));
+  EXPECT_THAT(world.steps("b"), Contains("drain Slurm node b"));
+  EXPECT_THAT(world.steps("c"), Not(Contains("drain Slurm node c"))) << "one at a time";
+  EXPECT_EQ(world.plan("c").wake(), 5s);
+  world.own_node("b");
+  (void)world.plan("b");
+  EXPECT_THAT(world.steps("c"), Contains("drain Slurm node c"));
+}
+
 TEST_F(NodesPlanTest, AfterARestartTheOneThatWasBegunComesFirst) {
   world.external_host("a");
   world.external_host("b");
@@ -381,11 +471,12 @@ TEST_F(NodesPlanTest, ANodeThatTakesNoPodsIsDrained) {
   world.slurm_node("a");
   const Json act = world.act("drain");
   EXPECT_EQ(act["owner"], "slurm-bridge");
-  EXPECT_EQ("slurm-bridge: " + act["reason"].get<std::string>(), kCordonedHere);
+  EXPECT_EQ(act["instance"], kInstallation);
+  EXPECT_EQ("slurm-bridge: " + act["reason"].get<std::string>(), kCordoned);
   world.host("a", kNotReady);
-  EXPECT_EQ(world.act("drain")["reason"], "Kubernetes node (a) is not ready, cluster cluster-a");
+  EXPECT_EQ(world.act("drain")["reason"], "Kubernetes node (a) is not ready");
   world.host("a", {{"metadata", {{"deletionTimestamp", "2026-01-01T10:00:00Z"}}}});
-  EXPECT_EQ(world.act("drain")["reason"], "Kubernetes node (a) is being deleted, cluster cluster-a");
+  EXPECT_EQ(world.act("drain")["reason"], "Kubernetes node (a) is being deleted");
 }
 
 TEST_F(NodesPlanTest, OurDrainEndsWithItsCause) {
@@ -421,14 +512,49 @@ TEST_F(NodesPlanTest, TheDrainOfAnotherKubernetesClusterStays) {
   world.slurm_node("a", "IDLE+DRAIN", theirs);
   EXPECT_THAT(world.steps(), ElementsAre("taint Node a", "report Node a"));
   EXPECT_THAT(world.condition(), HasSubstr(theirs));
-  world.host("a", kCordon);
-  EXPECT_THAT(world.steps(), ElementsAre("taint Node a", "report Node a")) << "it drains already";
   world.slurm_node("a", "IDLE", theirs);
+  world.host("a", kCordon);
   EXPECT_THAT(world.steps(), Contains("drain Slurm node a")) << "the reason is left over";
   testing::World retiring(true);
   retiring.host("a");
   retiring.slurm_node("a", "IDLE+DRAIN", theirs);
   EXPECT_THAT(retiring.steps(), IsEmpty());
+  EXPECT_THAT(retiring.controller().left(), IsEmpty());
+}
+
+/// Both may have drained the node at the same moment, so that the reason of the one was written over that of the other.
+TEST_F(NodesPlanTest, BridgesOfTwoKubernetesClustersHoldOneNode) {
+  const std::string theirs = "slurm-bridge: Kubernetes node (b) is not ready, cluster cluster-b";
+  world.host("a", kCordon);
+  world.slurm_node("a", "IDLE+DRAIN", theirs);
+  EXPECT_EQ(world.act("drain")["instance"], kInstallation) << "their drain may end before ours";
+  world.slurm_node("a", "IDLE+DRAIN", kCordonedHere + "; " + theirs);
+  EXPECT_THAT(world.steps(), Not(Contains("drain Slurm node a")));
+  EXPECT_EQ(taint_patch()[0]["value"][0]["value"], taint_value(theirs));
+  world.host("a");
+  EXPECT_EQ(world.act("resume")["instance"], kInstallation);
+  world.slurm_node("a", "IDLE+DRAIN", theirs);
+  EXPECT_THAT(world.steps(), Not(Contains("resume Slurm node a")));
+}
+
+/// The other cluster may run pods on a node that both have the name of.
+TEST_F(NodesPlanTest, AnOwnDrainIsUndoneOnANodeOfAnotherKubernetesCluster) {
+  const std::string theirs = "slurm-bridge: Kubernetes node (b) is not ready, cluster cluster-b";
+  const auto drained = [](testing::World& in, const std::string& reason) {
+    in.slurm_node("a", "IDLE+DRAIN", reason).extra = extra_of({{12}, "cluster-b"});
+    return in.steps();
+  };
+  world.host("a", kCordon);
+  EXPECT_THAT(drained(world, kCordonedHere), Not(Contains("resume Slurm node a")));
+  world.host("a");
+  EXPECT_THAT(drained(world, kCordonedHere), Contains("resume Slurm node a"));
+  EXPECT_THAT(drained(world, kCordoned), Not(Contains("resume Slurm node a"))) << "whose drain it is, is not known";
+  testing::World retiring(true);
+  retiring.host("a", kCordon);
+  EXPECT_THAT(drained(retiring, kCordonedHere + "; " + theirs), ElementsAre("resume Slurm node a"));
+  EXPECT_EQ(retiring.act("resume")["instance"], kInstallation);
+  EXPECT_THAT(retiring.controller().left(), ElementsAre("Slurm node a"));
+  EXPECT_THAT(drained(retiring, theirs), IsEmpty());
   EXPECT_THAT(retiring.controller().left(), IsEmpty());
 }
 
@@ -457,7 +583,7 @@ TEST_F(NodesPlanTest, AKubernetesNodeThatGoesIsToldToSlurmOnce) {
   world.slurm_node("a");
   (void)world.plan();
   world.delete_host("a");
-  EXPECT_EQ(world.act("drain")["reason"], "Kubernetes node is gone, cluster cluster-a");
+  EXPECT_EQ(world.act("drain")["reason"], "Kubernetes node is gone");
   world.slurm_node("a", "IDLE+DRAIN", "slurm-bridge: Kubernetes node is gone, cluster cluster-a");
   EXPECT_THAT(world.steps(), IsEmpty());
   world.slurm_node("a");
@@ -735,6 +861,9 @@ TEST_F(NodesPlanTest, SlurmWakesWhatChanged) {
     return world.wiring().woken;
   };
   EXPECT_THAT(woken({"a"}, false, false), IsEmpty()) << "only its jobs changed";
+  world.slurm_node("a", "IDLE+EXTERNAL+NOT_RESPONDING");
+  EXPECT_THAT(woken({"a"}, false, false), ElementsAre("nodes a"));
+  world.slurm_node("a", "IDLE+EXTERNAL");
   EXPECT_THAT(woken({"hybrid"}, false, false), ElementsAre("nodes hybrid")) << "native jobs wait for the pods of its jobs";
   EXPECT_THAT(woken({"lists"}, false, false), ElementsAre("nodes lists")) << "without a Kubernetes node as well";
   EXPECT_THAT(woken({}, true, false), ElementsAre("nodes a", "nodes gone", "nodes hybrid", "nodes lists"));

@@ -207,6 +207,30 @@ TEST_F(AgentTest, ASlurmdThatFailsIsNotStartedAllTheTime) {
   EXPECT_EQ(report()["error"], "");
 }
 
+TEST_F(AgentTest, TheReleaseOfASlurmdThatWasReplacedIsReported) {
+  host->programs["stat"].out = "1 17 100 1000\n";
+  begin(joined());
+  replies();
+  gives_key();
+  replies(Phase::kReady);
+  const std::string version = "/usr/sbin/slurmd -V";
+  const auto asked = [&] { return std::ranges::count(host->ran, version); };
+  EXPECT_EQ(asked(), 1);
+  host->programs["stat"].out = "1 18 100 2000\n";
+  host->programs[version] = {.status = 127, .out = "", .err = "a library is missing"};
+  host->programs["/usr/sbin/slurmd -C"].out = "NodeName=h CPUs=4 RealMemory=7000\n";
+  loop.advance(15s);
+  EXPECT_EQ(report()["slurm_version"], "26.05.1") << "it is just being replaced";
+  EXPECT_EQ(report()["error"], "");
+  host->programs[version] = {.status = 0, .out = "slurm 26.05.2\n", .err = ""};
+  loop.advance(15s);
+  EXPECT_EQ(report()["slurm_version"], "26.05.2");
+  const auto before = asked();
+  loop.advance(1min);
+  EXPECT_EQ(asked(), before);
+  EXPECT_THAT(service->acts, ElementsAre("start")) << "the slurmd that runs is left alone";
+}
+
 TEST_F(AgentTest, WithoutSlurmdTheReportSaysSo) {
   host->programs.clear();
   begin(joined());

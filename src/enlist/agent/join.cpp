@@ -115,14 +115,13 @@ class Join {
     if (!token) return std::unexpected(token.error());
     const auto facts = read_facts(parts_.host, machine_options(options_.agent));
     if (!facts) return std::unexpected(facts.error());
-    const auto key = parts_.host.read(folder / "host.key");
-    const bool had_key = key || key.error().code != ErrorCode::kNotFound;
+    const bool had_folder = exists(folder), had_key = exists(folder / "host.key");
     const auto identity = parts_.identity(folder, "host");
     if (!identity) return std::unexpected(identity.error());
     auto reply = ask(parts_, *token, *identity, {token->secret, facts->hostname, facts->slurm_version, facts->detected});
     if (!reply) {
       // If the answer was lost, the coordinator may know the key. Then the next try must use it.
-      if (!had_key && reply.error().code != ErrorCode::kUnknownOutcome) forget_key();
+      if (!had_key && reply.error().code != ErrorCode::kUnknownOutcome) forget_key(!had_folder);
       return std::unexpected(reply.error().with("the coordinator at " + token->host + ":" + std::to_string(token->port)));
     }
     const Memory memory{.host = token->host,
@@ -134,9 +133,17 @@ class Join {
     if (auto written = write_memory(parts_.host, folder, memory); !written) return std::unexpected(written.error());
     return reply;
   }
-  void forget_key() {
-    for (const char* name : {"host.key", "host.crt"}) {
-      if (auto removed = parts_.host.remove(fs::path(options_.agent.state) / name); !removed) complain(removed.error().message);
+  /// Reports whether there is a file or a folder, or may be one.
+  [[nodiscard]] bool exists(const fs::path& path) const {
+    const auto content = parts_.host.read(path);
+    return content || content.error().code != ErrorCode::kNotFound;
+  }
+  void forget_key(bool and_folder) {
+    const fs::path folder = options_.agent.state;
+    std::vector<fs::path> made = {folder / "host.key", folder / "host.crt"};
+    if (and_folder) made.push_back(folder);
+    for (const fs::path& path : made) {
+      if (auto removed = parts_.host.remove(path); !removed) complain(removed.error().message);
     }
   }
 

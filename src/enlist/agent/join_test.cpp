@@ -119,7 +119,17 @@ TEST_F(JoinTest, ARefusalByTheCoordinatorLeavesNothing) {
   EXPECT_EQ(run(), 1);
   EXPECT_EQ(err, "slurm-enlist join: the coordinator at ctl:6831: the token was used\n");
   EXPECT_TRUE(left_nothing());
+  ASSERT_THAT(host.removed, Not(::testing::IsEmpty()));
+  EXPECT_EQ(host.removed.back(), "/var/lib/slurm-enlist") << "join has made the folder";
   EXPECT_EQ(requests.size(), 1U);
+}
+
+TEST_F(JoinTest, ARefusalLeavesAFolderThatWasThere) {
+  host.files["/var/lib/slurm-enlist"];
+  replies = {answer(401, {{"error", "the token was used"}})};
+  EXPECT_EQ(run(), 1);
+  EXPECT_TRUE(left_nothing());
+  EXPECT_THAT(host.removed, Not(Contains("/var/lib/slurm-enlist")));
 }
 
 TEST_F(JoinTest, ARefusalBySlurmIsSaid) {

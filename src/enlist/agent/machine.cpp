@@ -51,6 +51,27 @@ core::Result<std::string> said_by(Host& host, const std::vector<std::string>& ar
                     what + ": " + (said.empty() ? "exit code " + std::to_string(output->status) : said));
 }
 
+core::Result<std::string> version_of(Host& host, const std::string& slurmd) {
+  const auto said = said_by(host, {slurmd, "-V"});  // "slurm 26.05.1"
+  if (!said) return std::unexpected(said.error());
+  const std::string line = first_line(*said);
+  return line.substr(line.rfind(' ') + 1);
+}
+
+/// Returns what changes when the program is replaced: the number of its file, its size and its time. "": it cannot be read.
+std::string file_of(Host& host, const std::string& program) {
+  const auto said = said_by(host, {"stat", "-L", "-c", "%d %i %s %Y", program});
+  return said ? first_line(*said) : "";
+}
+
+/// Reads the release of a slurmd that was replaced. What `slurmd -C` says is not read again: other words would restart the
+/// slurmd that runs. Returns false if it must be tried again, because the file is just being replaced.
+bool read_release(Host& host, const MachineOptions& options, Seen& seen) {
+  auto version = version_of(host, options.slurmd);
+  if (version && seen.facts) seen.facts->slurm_version = *std::move(version);
+  return version.has_value();
+}
+
 core::Result<std::string> digest_of_key(Host& host, const std::filesystem::path& folder, const std::string& file) {
   if (file.empty()) return std::string();
   const auto content = host.read(folder / file);
@@ -62,7 +83,7 @@ core::Result<std::string> digest_of_key(Host& host, const std::filesystem::path&
 core::Result<SlurmdSeen> see_slurmd(Service& service) {
   auto state = service.state();
   if (!state) return std::unexpected(state.error());
-  return SlurmdSeen{state->running, state->changing, std::move(state->error), std::move(state->arguments)};
+  return SlurmdSeen{state->running, state->changing, std::move(state->error), std::move(state->arguments), state->started};
 }
 
 /// A key of somebody else in the file may be that of another cluster, whose daemons need it.
@@ -92,10 +113,9 @@ core::Result<Facts> read_facts(Host& host, const MachineOptions& options) {
     if (!text) return std::unexpected(text.error());
     *value = first_line(*text);
   }
-  const auto version = said_by(host, {options.slurmd, "-V"});  // "slurm 26.05.1"
+  auto version = version_of(host, options.slurmd);
   if (!version) return std::unexpected(version.error());
-  const std::string line = first_line(*version);
-  out.slurm_version = line.substr(line.rfind(' ') + 1);
+  out.slurm_version = *std::move(version);
   const auto hardware = said_by(host, {options.slurmd, "-C"});
   if (!hardware) return std::unexpected(hardware.error());
   auto words = detected_conf(*hardware);
@@ -169,8 +189,11 @@ void Machine::look() {
   if (with_facts) facts_at_ = now;
   if (!with_facts) seen->facts = seen_->facts;
   loop_.offload(
-      [host = host_, service = service_, options = options_, seen, with_facts, key = memory_.key.file] {
+      [host = host_, service = service_, options = options_, seen, with_facts, before = seen_ ? seen_->program : "",
+       key = memory_.key.file] {
+        seen->program = file_of(*host, options.slurmd);
         if (with_facts) seen->facts = read_facts(*host, options);
+        if (!with_facts && seen->program != before && !read_release(*host, options, *seen)) seen->program = before;
         seen->slurmd = see_slurmd(*service);
         seen->key_digest = digest_of_key(*host, options.slurm_folder, key);
         const auto path = options.slurm_folder / "slurm.conf";

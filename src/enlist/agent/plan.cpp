@@ -166,6 +166,7 @@ Report report_of(const Observed& observed) {
     out.conf = std::move(launch.conf);
     out.instance_id = std::move(launch.instance);
     out.running = seen.slurmd->running;
+    out.started = seen.slurmd->started;
   }
   if (const KeyFile& key = observed.memory.key; seen.key_digest && !key.digest.empty() && *seen.key_digest == key.digest)
     out.key_revision = key.revision;
@@ -217,7 +218,7 @@ plan::Plan plan(const Observed& observed) {
     const std::string reason = runs ? "it runs with other arguments" : "it does not run";
     out.lane("slurmd").add({kStart, reason, std::make_shared<StartSlurmd>(**want, desired->registrations)});
   } else if (observed.memory.registrations < desired->registrations) {
-    out.lane("slurmd").add({kReload, "Slurm has lost the node", std::make_shared<ReloadSlurmd>(desired->registrations)});
+    out.lane("slurmd").add({kReload, "Slurm does not have the node", std::make_shared<ReloadSlurmd>(desired->registrations)});
   } else if (observed.memory.loaded_key != observed.memory.key.revision) {
     out.lane("slurmd").add({kReload, "the key has changed", std::make_shared<ReloadSlurmd>(desired->registrations)});
   }

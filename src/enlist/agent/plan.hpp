@@ -38,7 +38,7 @@ struct Memory {
   friend bool operator==(const Memory&, const Memory&) = default;
 };
 
-/// The facts of the host. They are read again while slurmd does not run.
+/// The facts of the host. They are read again while slurmd does not run, and the release also when slurmd's file is replaced.
 struct Facts {
   std::string hostname, boot_id;
   std::string slurm_version;  ///< Of `slurmd -V`: "26.05.1".
@@ -52,12 +52,14 @@ struct SlurmdSeen {
   bool changing = false;  ///< It is being started or stopped just now, or will be started again by itself.
   std::string error{};
   std::optional<std::vector<std::string>> arguments{};  ///< nullopt: this program has not started it.
+  core::WallTime started{};                             ///< When the process was started; 0: not known.
   friend bool operator==(const SlurmdSeen&, const SlurmdSeen&) = default;
 };
 
 /// The host as it was last read.
 struct Seen {
   core::Result<Facts> facts = core::fail(core::ErrorCode::kUnavailable, "not read yet");
+  std::string program{};  ///< Changes when the file of slurmd is replaced.
   core::Result<SlurmdSeen> slurmd = core::fail(core::ErrorCode::kUnavailable, "not read yet");
   /// SHA-256 of the file of the auth key; "": there is none. An error: it cannot be read.
   core::Result<std::string> key_digest;

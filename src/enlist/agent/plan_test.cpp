@@ -123,7 +123,7 @@ TEST(AgentPlan, ALostRecordIsAReload) {
   Observed observed = settled();
   observed.memory.desired->registrations = 1;
   observed.saved = observed.memory;
-  EXPECT_THAT(steps(reported(observed)), ElementsAre("reload slurmd: Slurm has lost the node"));
+  EXPECT_THAT(steps(reported(observed)), ElementsAre("reload slurmd: Slurm does not have the node"));
   observed.memory.registrations = 1;
   observed.saved = observed.memory;
   EXPECT_THAT(steps(reported(observed)), IsEmpty());
@@ -203,6 +203,7 @@ TEST(AgentPlan, AConfigurationOfAnotherClusterIsNamed) {
 TEST(AgentPlan, TheReportSaysHowSlurmdRuns) {
   Observed observed = settled();
   observed.memory.registrations = 3;
+  observed.seen->slurmd->started = core::WallTime{core::Duration{5000}};
   const Report report = report_of(observed);
   EXPECT_EQ(report.hostname, "h");
   EXPECT_EQ(report.boot_id, "boot");
@@ -210,6 +211,7 @@ TEST(AgentPlan, TheReportSaysHowSlurmdRuns) {
   EXPECT_THAT(report.conf, HasSubstr("State=DRAIN"));
   EXPECT_EQ(report.instance_id, "i1");
   EXPECT_TRUE(report.running);
+  EXPECT_EQ(report.started, observed.seen->slurmd->started);
   EXPECT_EQ(report.key_revision, "k1");
   EXPECT_EQ(report.registrations, 3U);
   EXPECT_TRUE(report.check_passed);

@@ -61,6 +61,7 @@ struct CoordinatorTest : ::testing::Test {
                                                           {"state", *core::parse_json("[" + states + "]")},
                                                           {"reason", reason},
                                                           {"instance_id", instance},
+                                                          {"slurmd_start_time", slurmd_start},
                                                           {"features", core::Json::array({"gpu"})},
                                                           {"active_features", core::Json::array({"gpu"})},
                                                           {"partitions", core::Json::array({"gpu"})},
@@ -95,7 +96,8 @@ struct CoordinatorTest : ::testing::Test {
   slurm::FakeTransport http{loop};
   std::vector<core::Json> posted;
   long update = 100;
-  std::string loaded;  ///< The marker of the pool file that Slurm has loaded.
+  core::Json slurmd_start = 0;  ///< Slurm does not know it.
+  std::string loaded;           ///< The marker of the pool file that Slurm has loaded.
   slurm::Clusters clusters{loop, random, log, [this](const slurm::Endpoint&) { return std::make_unique<slurm::Link>(http); }};
   std::vector<Command> started;
   Coordinator coordinator{loop,
@@ -168,12 +170,37 @@ TEST_F(CoordinatorTest, NothingIsWrittenAtRest) {
 
 TEST_F(CoordinatorTest, ARefusalIsToldWithinTenSeconds) {
   report(kRuns);
-  loop.advance(12s);
+  loop.advance(7s);
+  EXPECT_EQ(node().phase, Phase::kConfirming);
+  EXPECT_EQ(node().registrations, 1U) << "its registration may be lost";
+  Report again = kRuns;
+  again.registrations = 1;
+  report(again);
+  loop.advance(5s);
   EXPECT_EQ(node().phase, Phase::kRefused);
   EXPECT_FALSE(node().message.empty());
 }
 
-TEST_F(CoordinatorTest, ARecordThatSlurmLostIsRegisteredOnce) {
+TEST_F(CoordinatorTest, ARegistrationThatWasLostIsRepeated) {
+  report(kRuns);
+  Report again = kRuns;
+  for (int i = 0; i < 200; ++i) {
+    loop.advance(1s);
+    again.registrations = node().registrations;
+    report(again);
+  }
+  EXPECT_GE(node().registrations, 4U);
+  EXPECT_LE(node().registrations, 5U) << "the pause grows";
+  EXPECT_EQ(node().phase, Phase::kRefused);
+  show("i1", R"("IDLE")", "");
+  loop.advance(10s);
+  EXPECT_EQ(node().phase, Phase::kReady);
+  const std::uint64_t before = node().registrations;
+  loop.advance(1min);
+  EXPECT_EQ(node().registrations, before);
+}
+
+TEST_F(CoordinatorTest, ARecordThatSlurmLostIsRegisteredAgain) {
   report(kRuns);
   show("i1", R"("IDLE")", "");
   loop.advance(5s);
@@ -184,12 +211,72 @@ TEST_F(CoordinatorTest, ARecordThatSlurmLostIsRegisteredOnce) {
   Report again = kRuns;
   again.registrations = 1;
   report(again);
-  loop.advance(30s);
+  loop.advance(8s);
   EXPECT_EQ(node().registrations, 1U);
+  EXPECT_EQ(node().phase, Phase::kLost);
+  loop.advance(22s);
+  EXPECT_EQ(node().registrations, 2U);
   EXPECT_EQ(node().phase, Phase::kRefused) << "it has registered again, and Slurm does not take it";
+  again.registrations = 2;
+  report(again);
+  loop.advance(15s);
+  EXPECT_EQ(node().phase, Phase::kRefused);
   show("i1", R"("IDLE")", "");
   loop.advance(10s);
   EXPECT_EQ(node().phase, Phase::kReady);
+}
+
+TEST_F(CoordinatorTest, ASlurmdThatWasStartedAgainIsConfirmedAgain) {
+  Report runs = kRuns;
+  runs.started = core::WallTime{1000s};
+  slurmd_start = 1001;
+  report(runs);
+  show("i1", R"("IDLE")", "");
+  loop.advance(5s);
+  ASSERT_EQ(node().phase, Phase::kReady);
+  const auto starts_again = [&](core::Duration at) {
+    Report stopped = runs;
+    stopped.running = false;
+    report(stopped);
+    loop.advance(1s);
+    runs.started = core::WallTime{at};
+    report(runs);
+    loop.advance(5s);
+    EXPECT_EQ(node().phase, Phase::kConfirming);
+  };
+  starts_again(2000s);
+  slurmd_start = 2001;
+  show("i1", R"("IDLE")", "");
+  loop.advance(5s);
+  EXPECT_EQ(node().phase, Phase::kReady);
+  EXPECT_EQ(node().message, "");
+
+  starts_again(3000s);
+  loop.advance(30s);
+  EXPECT_EQ(node().phase, Phase::kReady) << "the clock of the host may have been set";
+  EXPECT_THAT(node().message, HasSubstr("the clock of the host was set"));
+  const int commits = store.commits;
+  for (int i = 0; i < 5; ++i) {
+    report(runs);
+    loop.advance(30s);
+  }
+  EXPECT_EQ(store.commits, commits);
+  EXPECT_EQ(node().registrations, 0U);
+}
+
+TEST_F(CoordinatorTest, ARegistrationOfAnotherProcessIsNoNewBeginning) {
+  // With systemd, a slurmd that was reloaded is another process.
+  Report runs = kRuns;
+  for (int i = 0; i < 60; ++i) {
+    runs.registrations = node().registrations;
+    runs.started = core::WallTime{1000s + 1s * node().registrations};
+    report(runs);
+    loop.advance(1s);
+    if (i > 15) {
+      EXPECT_EQ(node().phase, Phase::kRefused);
+    }
+  }
+  EXPECT_LE(node().registrations, 4U) << "the pause grows";
 }
 
 TEST_F(CoordinatorTest, ASilentNodeIsNamed) {

@@ -40,6 +40,13 @@ core::Result<bool> exists(Host& host, const fs::path& file) {
   return std::unexpected(text.error());
 }
 
+/// Returns the path without symbolic links, so that a link is not replaced by a file.
+core::Result<fs::path> without_links(Host& host, const fs::path& path) {
+  core::Result<std::string> real = run(host, {"realpath", path.string()});
+  if (!real) return std::unexpected(real.error());
+  return fs::path(real->substr(0, real->find('\n')));
+}
+
 core::Result<bool> user_exists(Host& host, const std::string& user) {
   const core::Result<Output> output = host.run({"getent", "passwd", user}, kProgramLimit, "");
   if (!output) return std::unexpected(output.error());
@@ -55,6 +62,7 @@ struct Work {
   bool make_jwt_key = false;
   bool make_pool_file = false;
   bool write_conf = false;
+  fs::path file{};       ///< slurm.conf itself, if its path is a symbolic link.
   std::string before{};  ///< slurm.conf as it is.
   Preflight checked{};
   std::string slurm_user{};
@@ -64,9 +72,11 @@ core::Result<Work> look(const InitOptions& options, Host& host) {
   const fs::path folder = options.slurm_conf.parent_path();
   core::Result<std::string> text = host.read(options.slurm_conf);
   if (!text) return std::unexpected(text.error().with("run this beside slurmctld"));
+  core::Result<fs::path> file = without_links(host, options.slurm_conf);
+  if (!file) return std::unexpected(file.error());
   const core::Result<std::map<std::string, std::string>> included = read_included(host, options.slurm_conf, *text);
   if (!included) return std::unexpected(included.error());
-  Work work{.before = *std::move(text)};
+  Work work{.file = *std::move(file), .before = *std::move(text)};
   work.checked = preflight(work.before, options.max_nodes, (folder / "jwt_hs256.key").string(), *included);
   if (!work.checked.problems.empty()) return work;
   std::string whole = work.checked.text;
@@ -134,9 +144,9 @@ core::Result<void> carry_out(const Work& work, const InitOptions& options, Host&
     if (auto made = host.write(folder / kPoolFile, pool_file({}), 0644); !made) return made;
   }
   if (!work.write_conf) return {};
-  const fs::path backup = options.slurm_conf.string() + std::string(kBackup);
-  if (auto kept = replace(host, backup, options.slurm_conf, work.before); !kept) return kept;
-  return replace(host, options.slurm_conf, options.slurm_conf, work.checked.text);
+  const fs::path backup = work.file.string() + std::string(kBackup);
+  if (auto kept = replace(host, backup, work.file, work.before); !kept) return kept;
+  return replace(host, work.file, work.file, work.checked.text);
 }
 
 /// Returns the key of slurm.conf that has changed and that only a restart makes slurmctld read; "" if there is none.
@@ -177,7 +187,7 @@ int init_coordinator(const InitOptions& options, Host& host, core::Random& rando
     return 1;
   }
   if (work->write_conf) {
-    out(fmt::format("The old file is {}{}.\n", options.slurm_conf.string(), kBackup));
+    out(fmt::format("The old file is {}{}.\n", work->file.string(), kBackup));
     const std::string key = needs_restart(work->before, work->checked.text);
     out(key.empty() ? "Now run: scontrol reconfigure\n"
                     : fmt::format("{} takes effect when slurmctld restarts. Now run: systemctl restart slurmctld\n", key));

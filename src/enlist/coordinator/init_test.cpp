@@ -30,7 +30,9 @@ CredType=cred/slurm
 struct InitTest : ::testing::Test {
   InitTest() {
     host.files[kConf] = kText;
-    host.outputs = {{"getent passwd slurm-enlist", {2, "", ""}}, {"stat -c", {0, "644 0:0\n", ""}}};
+    host.outputs = {{"getent passwd slurm-enlist", {2, "", ""}},
+                    {"stat -c", {0, "644 0:0\n", ""}},
+                    {"realpath " + kConf, {0, kConf + "\n", ""}}};
   }
   int run(bool yes) {
     out.clear();
@@ -44,7 +46,7 @@ struct InitTest : ::testing::Test {
 TEST_F(InitTest, WithoutYesItOnlySays) {
   EXPECT_EQ(run(false), 0);
   EXPECT_THAT(host.written, IsEmpty());
-  EXPECT_THAT(host.ran, Each(HasSubstr("getent")));
+  EXPECT_THAT(host.ran, Each(AnyOf(HasSubstr("getent"), HasSubstr("realpath"))));
   EXPECT_THAT(out, HasSubstr("would change: make the system user slurm-enlist"));
   EXPECT_THAT(out, HasSubstr("would change: make the key /etc/slurm/jwt_hs256.key, which only slurm can read"));
   EXPECT_THAT(out, HasSubstr("would change: make /etc/slurm/slurm-enlist.conf"));
@@ -72,6 +74,20 @@ TEST_F(InitTest, WithYesItWritesTheIncludeLineLast) {
   EXPECT_EQ(run(true), 0);
   EXPECT_THAT(host.written, IsEmpty()) << out;
   EXPECT_THAT(out, HasSubstr("Nothing is to be changed"));
+}
+
+TEST_F(InitTest, ALinkIsNotReplacedByAFile) {
+  host.outputs.back().second.out = "/srv/site/slurm.conf\n";
+  host.outputs[1].second.out = "640 7:8\n";
+  EXPECT_EQ(run(true), 0) << out;
+  EXPECT_EQ(host.files[kConf], kText) << "the link is left alone";
+  EXPECT_THAT(host.files["/srv/site/slurm.conf"], HasSubstr("Include slurm-enlist.conf"));
+  EXPECT_EQ(host.modes["/srv/site/slurm.conf"], 0640U);
+  EXPECT_EQ(host.files["/srv/site/slurm.conf.before-enlist"], kText);
+  EXPECT_THAT(host.ran, Contains("stat -c %a %u:%g /srv/site/slurm.conf"));
+  EXPECT_THAT(host.ran, Contains("chown 7:8 /srv/site/slurm.conf"));
+  EXPECT_TRUE(host.files.contains("/etc/slurm/slurm-enlist.conf")) << "slurmctld looks for it beside the link";
+  EXPECT_THAT(out, HasSubstr("The old file is /srv/site/slurm.conf.before-enlist."));
 }
 
 TEST_F(InitTest, MungeIsRefusedByName) {

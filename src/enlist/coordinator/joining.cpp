@@ -39,11 +39,13 @@ std::string_view taken_by(const Contents& now, const SlurmNow& slurm, const std:
   return {};
 }
 
+/// Counts the nodes that Slurm has, and those that have joined and are on their way. Hosts of which nothing is heard, and which
+/// Slurm does not have, take no place in its table.
 core::Result<void> check_room(const Contents& now, const SlurmNow& slurm) {
   if (!slurm.facts->max_node_count) return {};
   std::size_t nodes = slurm.snapshot->nodes.size();
   for (const auto& [name, node] : now.nodes) {
-    if (!node.revoked && !slurm.snapshot->nodes.contains(name)) ++nodes;
+    if (!node.revoked && node.phase != Phase::kSilent && !slurm.snapshot->nodes.contains(name)) ++nodes;
   }
   if (nodes < *slurm.facts->max_node_count) return {};
   return core::fail(

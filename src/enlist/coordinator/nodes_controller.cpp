@@ -40,6 +40,30 @@ void NodesController::changed(const slurm::Change& change) {
   }
 }
 
+void NodesController::follow(Seen& seen, const Node& node, core::MonoTime now) {
+  const Report& report = node.report;
+  const bool confirmed =
+      report.instance_id == node.confirmed && (node.phase == Phase::kEnlisted || node.phase == Phase::kReady);
+  // With systemd a reload is another process, too, so Report::started is no beginning.
+  const bool began = seen.instance_id != report.instance_id;
+  const bool registered = !began && seen.registrations != report.registrations;
+  seen.instance_id = report.instance_id;
+  if (!seen.started_at || seen.started != report.started) seen.started_at = now;
+  seen.started = report.started;
+  seen.registrations = report.registrations;
+  if (!report.running || (confirmed && !began)) {
+    seen.running_since = seen.registered_at = std::nullopt;
+    seen.registered = 0;
+  } else if (began || !seen.running_since || (registered && node.phase == Phase::kLost)) {
+    seen.running_since = now;
+    seen.registered_at.reset();
+    seen.registered = registered ? 1 : 0;
+  } else if (registered) {
+    seen.registered_at = now;
+    ++seen.registered;
+  }
+}
+
 std::shared_ptr<const NodeObserved> NodesController::observe_typed(const run::Key& key, run::Recorder&,
                                                                    const run::Observation& context) {
   auto out = std::make_shared<NodeObserved>(NodeObserved{.context = context, .cluster = cluster_});
@@ -50,19 +74,13 @@ std::shared_ptr<const NodeObserved> NodesController::observe_typed(const run::Ke
   }
   const Node& node = found->second;
   Seen& seen = seen_[key.name];
-  const bool confirmed =
-      node.report.instance_id == node.confirmed && (node.phase == Phase::kEnlisted || node.phase == Phase::kReady);
-  const bool began = seen.instance_id != node.report.instance_id || seen.registrations != node.report.registrations;
-  if (!node.report.running || (confirmed && !began)) {
-    seen.running_since.reset();
-  } else if (began || !seen.running_since) {
-    seen.running_since = context.mono;
-  }
-  seen.instance_id = node.report.instance_id;
-  seen.registrations = node.report.registrations;
+  follow(seen, node, context.mono);
   out->node = node;
   out->slurm = clusters_.snapshot(cluster_);
   out->running_since = seen.running_since;
+  out->registered_at = seen.registered_at;
+  out->registered = seen.registered;
+  out->started_at = seen.started_at;
   out->heard_at = seen.heard_at;
   if (!out->heard_at && context.mono - began_ >= kSilentAfter) out->heard_at = began_;
   out->max_node_count = max_node_count_();

@@ -33,9 +33,13 @@ class NodesController final : public run::TypedController<NodeObserved> {
   /// What this process has seen of a node. It is not stored, because it is about times of this process.
   struct Seen {
     std::string instance_id;
+    core::WallTime started{};
     std::uint64_t registrations = 0;
-    std::optional<core::MonoTime> running_since, heard_at;
+    std::optional<core::MonoTime> running_since, registered_at, started_at, heard_at;
+    int registered = 0;
   };
+  /// Takes what the report says about slurmd.
+  static void follow(Seen& seen, const Node& node, core::MonoTime now);
   [[nodiscard]] std::shared_ptr<const NodeObserved> observe_typed(const run::Key& key, run::Recorder& recorder,
                                                                   const run::Observation& context) override;
 

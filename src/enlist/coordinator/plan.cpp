@@ -41,17 +41,26 @@ plan::Plan plan_node(const NodeObserved& observed) {
   const Judged judged = judge({.node = node,
                                .slurm = observed.slurm,
                                .running_since = observed.running_since,
+                               .registered_at = observed.registered_at,
+                               .registered = observed.registered,
+                               .started_at = observed.started_at,
                                .heard_at = observed.heard_at,
                                .now = observed.context.mono,
                                .max_node_count = observed.max_node_count});
   auto record = std::make_shared<RecordPhase>(node, judged.phase, judged.message);
   if (judged.phase == Phase::kEnlisted || judged.phase == Phase::kReady) record->confirmed = node.report.instance_id;
   if (judged.register_again) ++record->registrations;
+  if (judged.gate_decided) record->gate_boot = node.report.boot_id;
   plan::Lane& lane = out.lane("node");
   if (record->phase != node.phase || record->message != node.message || record->registrations != node.registrations ||
-      record->confirmed != node.confirmed) {
+      record->confirmed != node.confirmed || record->gate_boot != node.gate_boot) {
     lane.add({{"record", "phase", node.name, std::string(to_string(judged.phase))}, judged.message, std::move(record)});
     lane.then();
+  }
+  if (judged.close_gate) {
+    lane.add({{"close the gate of", "Slurm node", node.name},
+              "the host has booted, and its check has not passed yet",
+              slurm::drain_nodes(observed.cluster, slurm::Owner::kEnlistment, {node.name}, std::string(kGate))});
   }
   if (judged.open_gate) {
     lane.add({{"open the gate of", "Slurm node", node.name},

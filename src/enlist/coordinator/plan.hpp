@@ -22,13 +22,15 @@ struct RecordPhase final : plan::Act {
         phase(judged),
         message(std::move(because)),
         registrations(seen.registrations),
-        confirmed(seen.confirmed) {}
+        confirmed(seen.confirmed),
+        gate_boot(seen.gate_boot) {}
   std::string node;
   std::string key, instance_id;  ///< As they were seen.
   Phase phase;
   std::string message;
   std::uint64_t registrations;
   std::string confirmed;
+  std::string gate_boot;
   [[nodiscard]] core::Json describe() const override;
   [[nodiscard]] Withhold withhold() const override { return Withhold::kNever; }
 };
@@ -38,7 +40,9 @@ struct NodeObserved {
   slurm::ClusterKey cluster;
   std::optional<Node> node{};  ///< nullopt: there is no such record any more.
   slurm::SnapshotPtr slurm{};
-  std::optional<core::MonoTime> running_since{};  ///< JudgeInput::running_since.
+  /// As in JudgeInput.
+  std::optional<core::MonoTime> running_since{}, registered_at{}, started_at{};
+  int registered = 0;
   std::optional<core::MonoTime> heard_at{};
   std::optional<std::size_t> max_node_count{};
 };

@@ -70,7 +70,7 @@ TEST_F(NodePlanTest, AConfirmedNodeIsRecordedBeforeItsGateOpens) {
   EXPECT_THAT(steps(made), ElementsAre("record phase gpu-1: Enlisted", "open the gate of Slurm node gpu-1"));
   EXPECT_EQ(recorded(made).confirmed, "i1");
   const auto& opens = dynamic_cast<const slurm::ResumeNode&>(*made.lanes().at("node").groups().at(1).at(0).act);
-  EXPECT_EQ(opens.owner, slurm::Owner::kEnlistment);
+  EXPECT_EQ(opens.holder.owner, slurm::Owner::kEnlistment);
   EXPECT_EQ(opens.seen, "slurm-enlist: joining");
   EXPECT_THAT(made.waits_on(), ElementsAre("c"));
 }
@@ -83,6 +83,7 @@ TEST_F(NodePlanTest, AnOpenNodeIsReadyAndAtRest) {
   node.phase = Phase::kReady;
   node.message = recorded(made).message;
   node.confirmed = "i1";
+  node.gate_boot = "b";
   EXPECT_THAT(steps(plan()), IsEmpty());
   EXPECT_THAT(plan().waits_on(), IsEmpty()) << "Slurm is not asked more often for a node at rest";
 }
@@ -102,6 +103,29 @@ TEST_F(NodePlanTest, TheGateStaysClosedForWhatSlurmDoesNotConfirm) {
     node = node_before;
     record = record_before;
   }
+}
+
+TEST_F(NodePlanTest, TheGateClosesAfterABootUntilTheCheckPasses) {
+  EXPECT_EQ(recorded(plan()).gate_boot, "b");
+  node.phase = Phase::kReady;
+  node.confirmed = "i1";
+  node.gate_boot = "a";
+  node.report.check_passed = false;
+  record.state = {"IDLE", {}};
+  record.reason = "";
+  const plan::Plan made = plan();
+  EXPECT_THAT(steps(made), ElementsAre("record phase gpu-1: Enlisted", "close the gate of Slurm node gpu-1"));
+  EXPECT_EQ(recorded(made).gate_boot, "a") << "it is not closed yet";
+  const auto& drains = dynamic_cast<const slurm::DrainNodes&>(*made.lanes().at("node").groups().at(1).at(0).act);
+  EXPECT_EQ(drains.holder.owner, slurm::Owner::kEnlistment);
+  EXPECT_THAT(drains.nodes, ElementsAre("gpu-1"));
+  EXPECT_EQ(slurm::Holds().hold(drains.owner, drains.reason).reason(), gate_reason());
+
+  record.state = {"IDLE", {"DRAIN"}};
+  record.reason = gate_reason();
+  EXPECT_EQ(recorded(plan()).gate_boot, "b");
+  node.report.check_passed = true;
+  EXPECT_THAT(steps(plan()), ElementsAre("record phase gpu-1: Enlisted", "open the gate of Slurm node gpu-1"));
 }
 
 TEST_F(NodePlanTest, ALostRecordIsRegisteredOnceAgain) {

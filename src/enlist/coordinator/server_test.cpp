@@ -225,6 +225,8 @@ TEST_F(ServerTest, AFullNodeTableIsNamed) {
   joined("gpu-1", kOtherHost);
   loop.advance(10s);
   EXPECT_THAT(told(join(join_body())), HasSubstr("422 Slurm's node table is full: MaxNodeCount is 2, and there are 2 nodes"));
+  store.set().nodes["gpu-1"].phase = Phase::kSilent;
+  EXPECT_THAT(told(join(join_body())), HasSubstr("200 ")) << "the host is gone, and Slurm does not have it";
 }
 
 TEST_F(ServerTest, NobodyJoinsWhileSlurmIsAway) {

@@ -16,6 +16,7 @@ core::Result<Changes> record(const Contents& now, const RecordPhase& act) {
   node.message = act.message;
   node.registrations = act.registrations;
   node.confirmed = act.confirmed;
+  node.gate_boot = act.gate_boot;
   return Changes{.nodes = {{act.node, std::move(node)}}};
 }
 

@@ -34,7 +34,8 @@ class Host {
   /// Replaces the file as a whole: a temporary file beside it, fsync, rename, fsync of the folder. After an error the file is
   /// as it was. `mode`: 0600 for secrets. Makes missing folders with mode 0755.
   virtual core::Result<void> write(const std::filesystem::path& file, const std::string& text, unsigned mode) = 0;
-  virtual core::Result<void> remove(const std::filesystem::path& file) = 0;  ///< Succeeds if there is no such file.
+  /// Removes a file or an empty folder. Succeeds if there is none.
+  virtual core::Result<void> remove(const std::filesystem::path& file) = 0;
 };
 std::unique_ptr<Host> local_host();
 
@@ -47,6 +48,8 @@ struct ServiceState {
   bool changing = false;
   /// The arguments of the process that runs, or else those with which it was last started. nullopt: not by this program.
   std::optional<std::vector<std::string>> arguments{};
+  /// When the process that runs was started, in whole seconds. 0: none runs, or it is not known.
+  core::WallTime started{};
   friend bool operator==(const ServiceState&, const ServiceState&) = default;
 };
 

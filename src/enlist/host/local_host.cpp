@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <system_error>
 
 #include "enlist/host/host.hpp"
@@ -168,7 +169,7 @@ class LocalHost final : public Host {
   }
 
   core::Result<void> remove(const fs::path& file) override {
-    if (unlink(file.c_str()) != 0 && errno != ENOENT) return system_failure(file, errno);
+    if (std::remove(file.c_str()) != 0 && errno != ENOENT) return system_failure(file, errno);
     return {};
   }
 

@@ -117,11 +117,18 @@ TEST_F(LocalHostTest, ReadsAndRemoves) {
   EXPECT_TRUE(host->remove(root / "a"));
   EXPECT_TRUE(host->remove(root / "a"));
   EXPECT_FALSE(fs::exists(root / "a"));
+  ASSERT_TRUE(host->write(root / "folder/a", "x", 0644));
+  EXPECT_FALSE(host->remove(root / "folder")) << "it is not empty";
+  ASSERT_TRUE(host->remove(root / "folder/a"));
+  EXPECT_TRUE(host->remove(root / "folder"));
+  EXPECT_FALSE(fs::exists(root / "folder"));
 }
 
-TEST(TellingLines, PrefersErrors) {
-  EXPECT_EQ(telling_lines("a\nslurmd: error: b\nslurmd: fatal: c\nended\n"), "slurmd: error: b; slurmd: fatal: c");
-  EXPECT_EQ(telling_lines("a\nb\n\n"), "b");
+TEST(TellingLines, PrefersTheLastFatalLine) {
+  EXPECT_EQ(telling_lines("fatal: a\nslurmd: error: b\nslurmd: fatal: c\nslurmd: error: d\nended\n"), "slurmd: fatal: c");
+  EXPECT_EQ(telling_lines("error: harmless\nerror: no cgroup\nerror: slurmd initialization failed\nended\n\n"),
+            "error: no cgroup; error: slurmd initialization failed; ended");
+  EXPECT_EQ(telling_lines("a\nb"), "a; b");
   EXPECT_EQ(telling_lines(""), "");
 }
 

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -49,7 +50,9 @@ class SystemdService final : public Service {
 
   core::Result<ServiceState> state() override {
     const auto shown =
-        systemctl({"show", paths_.service, "--property=ActiveState,SubState,MainPID,Job,Result,ExecMainStatus"}, 10s);
+        systemctl({"show", paths_.service,
+                   "--property=ActiveState,SubState,MainPID,Job,Result,ExecMainStatus,ExecMainStartTimestampMonotonic"},
+                  10s);
     if (!shown) return std::unexpected(shown.error());
     std::map<std::string, std::string, std::less<>> values;
     for (std::string_view rest = *shown; !rest.empty();) {
@@ -70,6 +73,7 @@ class SystemdService final : public Service {
     out.arguments = *std::move(last);
     const bool starts = active == "activating", up = active == "active" || active == "reloading" || active == "refreshing";
     out.running = pid != 0 && (starts || up);
+    if (out.running) out.started = wall_time(values["ExecMainStartTimestampMonotonic"]);
     out.changing = active == "deactivating" || (starts && !out.running) || (up && !job.empty() && job != "0");
     // While it starts, the process may not have become slurmd yet.
     if (up && out.running && out.arguments) {
@@ -86,7 +90,7 @@ class SystemdService final : public Service {
   }
 
   core::Result<void> start(const Words& arguments) override {
-    if (auto written = replace(paths_.unit, unit_file(slurmd_)); !written) return written;
+    if (auto written = replace(paths_.unit, unit_file(slurmd_, paths_.defaults.native())); !written) return written;
     if (auto written = replace(paths_.defaults, defaults_file(arguments)); !written) return written;
     if (auto done = systemctl({"daemon-reload"}, 60s); !done) return std::unexpected(done.error());
     if (auto done = systemctl({"enable", paths_.service}, 60s); !done) return std::unexpected(done.error());
@@ -130,10 +134,25 @@ class SystemdService final : public Service {
     }
     return host_.write(file, text, 0644);
   }
+  /// Returns the civil time of a time of CLOCK_MONOTONIC in microseconds. The same time gives the same answer, though clocks
+  /// are adjusted.
+  core::WallTime wall_time(const std::string& microseconds) {
+    long long since_boot = 0;
+    std::from_chars(microseconds.data(), microseconds.data() + microseconds.size(), since_boot);
+    if (since_boot == 0) return {};
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(last_start_, since_boot) != since_boot) {
+      const auto ago = std::chrono::steady_clock::now().time_since_epoch() - std::chrono::microseconds(since_boot);
+      const auto now = std::chrono::system_clock::now().time_since_epoch();
+      started_ = core::whole_seconds({std::chrono::duration_cast<core::Duration>(now - ago)});
+    }
+    return started_;
+  }
   std::string why(const std::string& result, const std::string& status) {
     const std::string ended = "slurmd ended (" + result + ", exit code " + status + ")";
+    // Not --unit, which also shows what systemd says about the unit.
     const auto log =
-        host_.run({"journalctl", "--unit", paths_.service, "--lines", "20", "--output", "cat", "--no-pager"}, 10s, "");
+        host_.run({"journalctl", "_SYSTEMD_UNIT=" + paths_.service, "--lines", "20", "--output", "cat", "--no-pager"}, 10s, "");
     const std::string said = log && log->status == 0 ? telling_lines(log->out) : "";
     return said.empty() ? ended : ended + ": " + said;
   }
@@ -141,6 +160,9 @@ class SystemdService final : public Service {
   Host& host_;
   std::string slurmd_;
   SystemdPaths paths_;
+  std::mutex mutex_;
+  long long last_start_ = 0;  ///< The last time that wall_time() was asked for, and its answer.
+  core::WallTime started_;
 };
 
 // --- without systemd ---
@@ -174,6 +196,17 @@ std::string start_of(Host& host, pid_t pid) {
   return {};
 }
 
+/// Reports whether SIGHUP would end the process, because it neither handles nor blocks the signal yet (proc(5), status).
+bool hangup_ends(Host& host, pid_t pid) {
+  const auto status = host.read("/proc/" + std::to_string(pid) + "/status");
+  if (!status) return false;
+  for (const std::string_view name : {"SigBlk:", "SigIgn:", "SigCgt:"}) {
+    const std::size_t at = status->find(name);
+    if (at == std::string::npos || (std::strtoull(status->c_str() + at + name.size(), nullptr, 16) & 1U) != 0) return false;
+  }
+  return true;
+}
+
 class ChildService final : public Service {
  public:
   ChildService(Host& host, std::string slurmd, fs::path log)
@@ -186,10 +219,11 @@ class ChildService final : public Service {
     ServiceState out;
     if (!*child) return out;
     out.running = (*child)->pid != 0;
+    if (out.running) out.started = (*child)->started;
     out.arguments = std::move((*child)->arguments);
     if (!out.running) {
       const std::string code = ended_ ? " (exit code " + std::to_string(*ended_) + ")" : "";
-      const std::string said = telling_lines(end_of_log());
+      const std::string said = telling_lines(end_of_log((*child)->log_begin));
       out.error = "slurmd ended" + code + (said.empty() ? "" : ": " + said);
     }
     return out;
@@ -203,12 +237,17 @@ class ChildService final : public Service {
     const bool too_long = fs::exists(log_, ignored) && fs::file_size(log_, ignored) > kLongestLog;
     const Fd log(open(log_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (too_long ? O_TRUNC : 0), 0640));
     if (!log.open()) return core::fail(ErrorCode::kUnavailable, log_.string() + ": cannot be written");
+    const off_t begin = std::max<off_t>(lseek(log.get(), 0, SEEK_END), 0);
     Words words = {slurmd_, "-D"};
     words.insert(words.end(), arguments.begin(), arguments.end());
     const auto pid = spawn({.arguments = std::move(words), .out = log.get(), .err = log.get()});
     if (!pid) return std::unexpected(pid.error());
     ended_.reset();
-    const core::Json state = {{"pid", *pid}, {"start", start_of(host_, *pid)}, {"arguments", arguments}};
+    const core::Json state = {{"pid", *pid},
+                              {"start", start_of(host_, *pid)},
+                              {"started", core::format_rfc3339(core::SystemClock().wall())},
+                              {"arguments", arguments},
+                              {"logBegin", begin}};
     auto written = host_.write(state_, state.dump() + "\n", 0600);
     if (!written) {  // A child that the next process would not find must not run.
       kill(*pid, SIGKILL);
@@ -222,6 +261,8 @@ class ChildService final : public Service {
     const auto child = find();
     if (!child) return std::unexpected(child.error());
     if (!*child || (*child)->pid == 0) return core::fail(ErrorCode::kConflict, "slurmd does not run");
+    if (hangup_ends(host_, (*child)->pid))
+      return core::fail(ErrorCode::kConflict, "slurmd is still starting: it may wait for slurmctld");
     if (kill((*child)->pid, SIGHUP) != 0) return core::fail(ErrorCode::kConflict, "slurmd has ended");
     return {};
   }
@@ -237,6 +278,8 @@ class ChildService final : public Service {
   struct Child {
     pid_t pid = 0;  ///< 0: it has ended.
     Words arguments;
+    off_t log_begin = 0;  ///< Where it began to write in the log.
+    core::WallTime started{};
   };
 
   /// Returns the last child; nullopt: none was started.
@@ -246,12 +289,15 @@ class ChildService final : public Service {
     if (!text) return std::unexpected(text.error());
     const auto json = core::parse_json(*text);
     if (!json) return std::unexpected(json.error().with(state_.string()));
-    Child out{.pid = static_cast<pid_t>(core::get_int(*json, {"pid"})), .arguments = {}};
+    Child out{.pid = static_cast<pid_t>(core::get_int(*json, {"pid"})),
+              .arguments = {},
+              .log_begin = static_cast<off_t>(core::get_int(*json, {"logBegin"}))};
     if (const core::Json* words = core::find(*json, {"arguments"}); words != nullptr && words->is_array()) {
       for (const core::Json& word : *words) {
         if (word.is_string()) out.arguments.push_back(word.get<std::string>());
       }
     }
+    if (const auto started = core::parse_rfc3339(core::get_string(*json, {"started"}))) out.started = *started;
     if (int status = 0; out.pid > 0 && waitpid(out.pid, &status, WNOHANG) == out.pid) ended_ = exit_code(status);
     const std::string start = out.pid > 0 ? start_of(host_, out.pid) : "";
     if (start.empty() || start != core::get_string(*json, {"start"})) out.pid = 0;
@@ -272,12 +318,12 @@ class ChildService final : public Service {
     }
     return {};
   }
-  [[nodiscard]] std::string end_of_log() const {
+  [[nodiscard]] std::string end_of_log(off_t begin) const {
     constexpr off_t kEnd = 8192;
     const Fd fd(open(log_.c_str(), O_RDONLY | O_CLOEXEC));
     std::string out;
     if (!fd.open()) return out;
-    lseek(fd.get(), std::max<off_t>(lseek(fd.get(), 0, SEEK_END) - kEnd, 0), SEEK_SET);
+    lseek(fd.get(), std::max({lseek(fd.get(), 0, SEEK_END) - kEnd, begin, off_t{0}}), SEEK_SET);
     read_some(fd.get(), out);
     return out;
   }

@@ -41,10 +41,17 @@ class SystemdServiceTest : public ::testing::Test {
 
 TEST_F(SystemdServiceTest, WritesItsFilesAndStartsWithoutWaiting) {
   ASSERT_TRUE(service->start({"-Z", "-N", "gpu-1"}));
-  EXPECT_EQ(file("/etc/systemd/system/slurmd.service"), unit_file("/usr/sbin/slurmd"));
+  EXPECT_EQ(file("/etc/systemd/system/slurmd.service"), unit_file("/usr/sbin/slurmd", "/etc/default/slurmd"));
   EXPECT_EQ(file("/etc/default/slurmd"), defaults_file({"-Z", "-N", "gpu-1"}));
   EXPECT_THAT(host.ran, ElementsAre("systemctl daemon-reload", "systemctl enable slurmd.service",
                                     "systemctl reset-failed slurmd.service", "systemctl restart --no-block slurmd.service"));
+}
+
+TEST_F(SystemdServiceTest, TheUnitReadsTheFileThatIsWritten) {
+  service = systemd_service(host, "/usr/sbin/slurmd", {.defaults = "/opt/slurm/options"});
+  ASSERT_TRUE(service->start({"-Z"}));
+  EXPECT_EQ(file("/opt/slurm/options"), defaults_file({"-Z"}));
+  EXPECT_THAT(file("/etc/systemd/system/slurmd.service"), HasSubstr("EnvironmentFile=/opt/slurm/options\n"));
 }
 
 TEST_F(SystemdServiceTest, KeepsFilesOfOthersBesideOurs) {
@@ -75,6 +82,23 @@ TEST_F(SystemdServiceTest, ReadsTheArgumentsOfTheProcess) {
       << "it waits for slurmctld, or has not become slurmd yet";
 }
 
+TEST_F(SystemdServiceTest, TellsWhenTheProcessWasStarted) {
+  file("/etc/default/slurmd") = defaults_file({"-Z"});
+  file("/proc/17/cmdline") = std::string("slurmd\0-Z\0", 10);
+  const auto since_boot =
+      std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now().time_since_epoch() - 1h).count();
+  const std::string shown = "ExecMainStartTimestampMonotonic=" + std::to_string(since_boot) + "\n";
+  shows("ActiveState=active\nMainPID=17\nJob=\n" + shown);
+  const core::WallTime started = service->state()->started;
+  const core::Duration ago = core::SystemClock().wall() - started;
+  EXPECT_GT(ago, 30min);
+  EXPECT_LT(ago, 90min);
+  EXPECT_EQ(core::whole_seconds(started), started);
+  EXPECT_EQ(service->state()->started, started) << "however the clocks are adjusted";
+  shows("ActiveState=inactive\nMainPID=0\n" + shown);
+  EXPECT_EQ(service->state()->started, core::WallTime{});
+}
+
 TEST_F(SystemdServiceTest, SeesWhatIsUnderWay) {
   file("/etc/default/slurmd") = defaults_file({"-Z"});
   file("/proc/17/cmdline") = std::string("slurmd\0-Z\0", 10);
@@ -94,7 +118,7 @@ TEST_F(SystemdServiceTest, ASlurmdOfOthersHasNoArguments) {
 }
 
 TEST_F(SystemdServiceTest, TheFailureOfASlurmdOfOthersIsNotOurs) {
-  host.programs["journalctl"].out = "slurmd: error: failed to load configs\n";
+  host.programs["journalctl _SYSTEMD_UNIT=slurmd.service"].out = "slurmd: error: failed to load configs\n";
   shows("ActiveState=failed\nSubState=failed\nMainPID=0\nResult=timeout\nExecMainStatus=15\n");
   EXPECT_EQ(service->state(), ServiceState{});
   file("/etc/default/slurmd") = "SLURMD_OPTIONS=-v\n";
@@ -107,10 +131,11 @@ TEST_F(SystemdServiceTest, TheFailureOfASlurmdOfOthersIsNotOurs) {
 
 TEST_F(SystemdServiceTest, TellsWhyItFailed) {
   file("/etc/default/slurmd") = defaults_file({"-Z"});
-  host.programs["journalctl"].out = "slurmd: fatal: Unable to parse --conf\nslurmd.service: Failed\n";
+  host.programs["journalctl _SYSTEMD_UNIT=slurmd.service"].out =
+      "slurmd: error: harmless\nslurmd: fatal: Unable to parse --conf\nslurmd: error: harmless\n";
   shows("ActiveState=failed\nSubState=failed\nMainPID=0\nResult=exit-code\nExecMainStatus=1\n");
   EXPECT_EQ(service->state()->error, "slurmd ended (exit-code, exit code 1): slurmd: fatal: Unable to parse --conf");
-  host.programs.erase("journalctl");
+  host.programs.erase("journalctl _SYSTEMD_UNIT=slurmd.service");
   EXPECT_EQ(service->state()->error, "slurmd ended (exit-code, exit code 1)");
   shows("\n");
   EXPECT_FALSE(service->state()) << "unknown is not stopped";
@@ -156,9 +181,18 @@ TEST_F(ChildServiceTest, RunsAndIsFoundByTheNextProcess) {
   EXPECT_TRUE(until([&] { return log().ends_with("hangup\n"); })) << log();
 
   const auto next = child_service(*host, root / "slurmd", root / "log/slurmd.log");
-  EXPECT_EQ(next->state(), (ServiceState{.running = true, .arguments = Words{"-Z", "-N", "a b"}}));
+  const core::WallTime started = service->state()->started;
+  EXPECT_LT(core::SystemClock().wall() - started, 1h);
+  EXPECT_EQ(next->state(), (ServiceState{.running = true, .arguments = Words{"-Z", "-N", "a b"}, .started = started}));
   ASSERT_TRUE(next->stop());
   EXPECT_EQ(service->state(), ServiceState{});
+}
+
+TEST_F(ChildServiceTest, AReloadDoesNotEndASlurmdThatStarts) {
+  auto service = make("exec sleep 1000");
+  ASSERT_TRUE(service->start({}));
+  EXPECT_EQ(service->reload().error().message, "slurmd is still starting: it may wait for slurmctld");
+  EXPECT_TRUE(service->state()->running);
 }
 
 TEST_F(ChildServiceTest, ARestartEndsOnlyTheProcessItself) {
@@ -177,6 +211,10 @@ TEST_F(ChildServiceTest, TellsWhyItEnded) {
   ASSERT_TRUE(service->start({}));
   ASSERT_TRUE(until([&] { return !service->state()->running; }));
   EXPECT_EQ(service->state()->error, "slurmd ended (exit code 4): slurmd: fatal: no key");
+  service = make("echo 'slurmd: error: no cgroup' >&2; exit 5");
+  ASSERT_TRUE(service->start({}));
+  ASSERT_TRUE(until([&] { return !service->state()->running; }));
+  EXPECT_EQ(service->state()->error, "slurmd ended (exit code 5): slurmd: error: no cgroup") << "the log goes on";
   fs::remove(root / "slurmd");
   EXPECT_EQ(service->start({}).error().code, ErrorCode::kNotFound);
 }

@@ -147,21 +147,23 @@ int exit_code(int status) {
 }
 
 std::string telling_lines(std::string_view log) {
-  constexpr std::size_t kLines = 2, kLongest = 400;
-  std::vector<std::string> all, telling;
+  constexpr std::size_t kLines = 3, kLongest = 400;
+  std::vector<std::string> last;
+  std::string fatal;
   while (!log.empty()) {
     const std::size_t end = std::min(log.find('\n'), log.size());
     std::string line(log.substr(0, end));
     log.remove_prefix(std::min(end + 1, log.size()));
     std::erase_if(line, [](char c) { return static_cast<unsigned char>(c) < ' '; });
     if (line.empty()) continue;
-    if (line.find("error:") != std::string::npos || line.find("fatal:") != std::string::npos) telling.push_back(line);
-    all.push_back(std::move(line));
+    if (line.find("fatal:") != std::string::npos) fatal = line;
+    if (last.size() == kLines) last.erase(last.begin());
+    last.push_back(std::move(line));
   }
-  if (telling.empty() && !all.empty()) telling.push_back(all.back());
-  std::string out;
-  for (std::size_t i = telling.size() - std::min(telling.size(), kLines); i < telling.size(); ++i)
-    out += (out.empty() ? "" : "; ") + telling[i];
+  std::string out = std::move(fatal);
+  if (out.empty()) {
+    for (const std::string& line : last) out += (out.empty() ? "" : "; ") + line;
+  }
   if (out.size() > kLongest) out.erase(0, out.size() - kLongest);
   return out;
 }

@@ -53,8 +53,8 @@ bool read_some(int fd, std::string& to);
 /// Returns the exit code of a status of waitpid(2); 128 + the signal if a signal ended the program.
 [[nodiscard]] int exit_code(int status);
 
-/// Returns what the end of a log says of a failure, in one line: the last lines with "error:" or "fatal:", or else the last
-/// one.
+/// Returns what the end of a log says of a failure, in one line: the last line with "fatal:", or else the last three. Lines
+/// with "error:" are not preferred: daemons of Slurm also write them about what does no harm.
 [[nodiscard]] std::string telling_lines(std::string_view log);
 
 }  // namespace enlist

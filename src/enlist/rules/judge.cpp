@@ -13,6 +13,11 @@ namespace {
 using slurm::Holds;
 using slurm::Owner;
 
+/// A slurmd that was started so long before the process of the report is another process.
+constexpr core::Duration kStartTolerance{10'000};
+/// How long slurmd has for a registration before it is asked for the next one.
+constexpr core::Duration kFirstPause{5'000}, kLongestPause{300'000};
+
 /// The number of a major release: one every May and November. nullopt: the version cannot be read.
 std::optional<int> release_number(std::string_view version) {
   int year = 0, month = 0;
@@ -92,32 +97,52 @@ class Judging {
     if (record_->instance_id != report_.instance_id || report_.instance_id.empty()) return other_process();
     if (auto bad = invalid()) return *std::move(bad);
     if (!has(record_->partitions, node_.pool)) return outside();
+    if (must_close()) {
+      return {.phase = Phase::kEnlisted,
+              .message = "the host has booted, and its check has not passed yet; the gate closes",
+              .close_gate = true};
+    }
+    if (earlier_start() && just_started() && node_.phase != Phase::kReady)
+      return {.phase = Phase::kConfirming, .message = "slurmd runs; Slurm still shows its start from before"};
     return confirmed();
   }
 
   [[nodiscard]] Judged unseen() const {
-    std::string cause = sure_cause();
-    if (!cause.empty()) return {.phase = Phase::kRefused, .message = std::move(cause)};
-    if (waited()) return {.phase = Phase::kRefused, .message = likely_cause()};
-    return {.phase = Phase::kConfirming, .message = "slurmd runs; Slurm does not show it yet"};
+    if (std::string cause = sure_cause(); !cause.empty()) return {.phase = Phase::kRefused, .message = std::move(cause)};
+    Judged out{.phase = Phase::kConfirming, .message = "slurmd runs; Slurm does not show it yet"};
+    if (waited()) out = {.phase = Phase::kRefused, .message = likely_cause()};
+    // A registration that meets a reconfigure of slurmctld is lost, and slurmd does not repeat it.
+    out.register_again = try_again();
+    return out;
   }
 
   [[nodiscard]] Judged vanished() const {
     const std::string lost = "Slurm has lost the record of the node";
-    const bool registers_itself = report_.instance_id != node_.confirmed;
-    if (registers_itself && !waited()) return unseen();
-    if (report_.registrations < node_.registrations)
+    if (starts() && !waited()) return unseen();
+    const bool asked = report_.registrations < node_.registrations;
+    if (asked && node_.phase != Phase::kRefused)
       return {.phase = Phase::kLost, .message = lost + "; the agent is asked to register slurmd again"};
     if (node_.phase != Phase::kLost && node_.phase != Phase::kRefused)
       return {.phase = Phase::kLost, .message = lost + "; slurmd must register again", .register_again = true};
     if (node_.phase == Phase::kLost && !waited())
       return {.phase = Phase::kLost, .message = lost + "; slurmd has registered again, and Slurm does not show it yet"};
-    return {.phase = Phase::kRefused, .message = lost + ". " + why_refused()};
-  }
-
-  [[nodiscard]] std::string why_refused() const {
     std::string cause = sure_cause();
-    return cause.empty() ? likely_cause() : cause;
+    const bool may_help = cause.empty();
+    if (may_help) cause = likely_cause();
+    return {.phase = Phase::kRefused, .message = lost + ". " + cause, .register_again = may_help && try_again()};
+  }
+  /// Reports whether slurmd was just started, so that it registers by itself.
+  [[nodiscard]] bool starts() const {
+    const auto before = {Phase::kPending, Phase::kStarting, Phase::kConfirming, Phase::kRefused};
+    return report_.instance_id != node_.confirmed || std::ranges::find(before, node_.phase) != before.end();
+  }
+  /// Reports whether the last registration was carried out, and had its time.
+  [[nodiscard]] bool try_again() const {
+    if (!in_.running_since || report_.registrations < node_.registrations) return false;
+    const core::MonoTime last = in_.registered_at.value_or(*in_.running_since);
+    core::Duration pause = kFirstPause;
+    for (int i = 0; i < in_.registered && pause < kLongestPause; ++i) pause *= 2;
+    return in_.slurm->requested_at > last && in_.now - last >= std::min(pause, kLongestPause);
   }
   /// Returns a cause for which no time has to pass; "": none is known.
   [[nodiscard]] std::string sure_cause() const {
@@ -125,7 +150,7 @@ class Judging {
     if (asked_since() && in_.max_node_count && slurm.nodes.size() >= *in_.max_node_count) {
       return "Slurm's node table is full: it has " + std::to_string(slurm.nodes.size()) +
              " nodes, and MaxNodeCount=" + std::to_string(*in_.max_node_count) +
-             ". Raise it in slurm.conf, run scontrol reconfigure, and reload slurmd on the host";
+             ". Raise it in slurm.conf, and run scontrol reconfigure";
     }
     return version_problem(report_.slurm_version, slurm.capabilities.release);
   }
@@ -219,6 +244,22 @@ class Judging {
     return out;
   }
 
+  /// Slurm shows when the slurmd that registered was started, by the clock of its host. A slurmctld that was started since does
+  /// not know it.
+  [[nodiscard]] bool earlier_start() const {
+    return report_.started != core::WallTime{} && record_->slurmd_start_time &&
+           *record_->slurmd_start_time + kStartTolerance < report_.started;
+  }
+  [[nodiscard]] bool just_started() const {
+    return !in_.started_at || in_.slurm->requested_at <= *in_.started_at || in_.now - *in_.started_at < in_.refused_after;
+  }
+  [[nodiscard]] std::string start_words() const {
+    if (!earlier_start() || just_started()) return {};
+    return "Slurm shows that slurmd was started at " + core::format_rfc3339(*record_->slurmd_start_time) +
+           ", and the one that runs was started at " + core::format_rfc3339(report_.started) +
+           ": it has not registered, or the clock of the host was set. To register it: systemctl reload slurmd";
+  }
+
   // --- confirmed ---
 
   [[nodiscard]] Judged confirmed() const {
@@ -229,8 +270,10 @@ class Judging {
     // Slurm shows a node as not responding for a moment after its drain was ended.
     const bool comes = not_responding() && node_.phase != Phase::kReady;
     Judged out{.phase = comes ? Phase::kEnlisted : Phase::kReady,
-               .message = comes ? "the gate is open; Slurm waits for slurmd to respond" : state_words()};
+               .message = comes ? "the gate is open; Slurm waits for slurmd to respond" : state_words(),
+               .gate_decided = report_.check_passed};
     if (const std::string less = less_than_asked(1); !less.empty()) add(out.message, less);
+    if (const std::string start = start_words(); !start.empty()) add(out.message, start);
     if (record_->state.drains()) {
       // The hold is not ours to undo, whoever set it.
       add(out.message, "it is drained by somebody else: " + (reason.empty() ? "no reason given" : reason));
@@ -240,8 +283,14 @@ class Judging {
     return out;
   }
 
+  /// Only a host with a check reports that it has not passed.
+  [[nodiscard]] bool must_close() const {
+    const bool booted = !node_.gate_boot.empty() && node_.gate_boot != report_.boot_id;
+    return booted && !report_.check_passed && !record_->state.has("DRAIN") && state_words().empty();
+  }
+
   [[nodiscard]] Judged at_the_gate(bool others) const {
-    Judged out{.phase = Phase::kEnlisted, .message = state_words()};
+    Judged out{.phase = Phase::kEnlisted, .message = state_words(), .gate_decided = true};
     if (others) {
       add(out.message, "it is drained by others too: " + slurm::said_by_others(record_->reason, Owner::kEnlistment));
     } else if (!report_.check_passed) {

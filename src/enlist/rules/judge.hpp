@@ -25,9 +25,15 @@ struct Judged {
   /// The node is confirmed and responds, its check has passed, and only our gate keeps it drained. The snapshot may be seconds
   /// old: the act that opens the node looks at its reason again.
   bool open_gate = false;
-  /// The record has vanished while slurmd runs: it must register again, once. Node::registrations grows by one, and the phase
-  /// is stored, before judge is called again. The result is true again only after the agent has carried that out and the node
-  /// was seen in Slurm.
+  /// The host has booted since the check passed, and it has not passed again: the node must be drained by our gate. Nobody
+  /// drains it yet.
+  bool close_gate = false;
+  /// The check has passed in this boot of the host, or the gate is closed: Node::gate_boot becomes Report::boot_id. So a node
+  /// that somebody resumes from the gate stays open.
+  bool gate_decided = false;
+  /// Slurm has no record of the node while slurmd runs: slurmd must register again, once. Node::registrations grows by one, and
+  /// the phase is stored, before judge is called again. The result is true again only after the agent has carried that out, and
+  /// after a pause that grows from 5 s to 5 minutes, or after the record was there meanwhile.
   bool register_again = false;
 };
 
@@ -36,8 +42,13 @@ struct JudgeInput {
   /// Null or incomplete: Slurm is not known. Then the phase stays, and the message says that Slurm does not answer.
   slurm::SnapshotPtr slurm;
   /// Since when this process has seen the report's slurmd run without being confirmed; nullopt: it is confirmed or not running.
-  /// Begins again with another instance id, and when the report shows a registration as carried out.
+  /// Begins again with another instance id, and when slurmd has registered again after its record was lost.
   std::optional<core::MonoTime> running_since;
+  /// When slurmd has last registered again because it was asked to. nullopt: not after running_since.
+  std::optional<core::MonoTime> registered_at{};
+  int registered = 0;  ///< How often it has done so since the node was last confirmed, the one at running_since included.
+  /// When this process first saw Report::started. nullopt: just now.
+  std::optional<core::MonoTime> started_at{};
   /// When the agent last reported to this process. nullopt: not yet, and the node is not called silent. A coordinator that has
   /// run for a while passes its own start instead.
   std::optional<core::MonoTime> heard_at;
@@ -49,7 +60,9 @@ struct JudgeInput {
 };
 
 /// Returns the phase. Confirmed means: Slurm's record has the instance id of the report, the pool among its features and its
-/// partitions, at least the CPUs and the memory of Report::conf, and is not INVALID_REG.
+/// partitions, at least the CPUs and the memory of Report::conf, and is not INVALID_REG. A record with an earlier start of
+/// slurmd than that of the report confirms only a node that is ready, before the limit. After that it confirms any node, with a
+/// message, because the clock of the host may have been set.
 [[nodiscard]] Judged judge(const JudgeInput& input);
 
 /// Returns why slurmctld does not talk to a slurmd of this version; "" if it does, or if a version cannot be read. slurmd must

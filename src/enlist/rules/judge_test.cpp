@@ -23,7 +23,8 @@ struct Case {
   slurm::Node record;
   bool in_slurm = true;
   slurm::Snapshot slurm;
-  std::optional<core::MonoTime> running_since, heard_at = kStart;
+  std::optional<core::MonoTime> running_since, registered_at, started_at, heard_at = kStart;
+  int registered = 0;
   core::MonoTime now = kStart;
   std::optional<std::size_t> max_node_count = 1024;
 
@@ -53,6 +54,20 @@ struct Case {
   }
   /// slurmd has run for this long without being confirmed.
   void for_long(core::Duration time) { running_since = now - time; }
+  /// slurmd was started again, and Slurm shows the start from before.
+  void was_restarted(core::Duration later = 11 * kSecond) {
+    was_ready();
+    node.phase = Phase::kStarting;
+    record.slurmd_start_time = core::WallTime{1'000'000 * kSecond};
+    node.report.started = *record.slurmd_start_time + later;
+    started_at = now - kSecond;
+  }
+  /// The node was ready before its host booted, and its check has not passed since.
+  void was_booted() {
+    was_ready();
+    node.gate_boot = "a";
+    node.report.check_passed = false;
+  }
   /// The node was opened, and nothing drains it.
   void was_ready() {
     node.phase = Phase::kReady;
@@ -66,6 +81,9 @@ struct Case {
     return judge({.node = node,
                   .slurm = std::make_shared<slurm::Snapshot>(snapshot),
                   .running_since = running_since,
+                  .registered_at = registered_at,
+                  .registered = registered,
+                  .started_at = started_at,
                   .heard_at = heard_at,
                   .now = now,
                   .max_node_count = max_node_count});
@@ -77,7 +95,7 @@ struct Row {
   std::function<void(Case&)> change;
   Phase phase;
   const char* message;  ///< A part of it; "=": it is empty.
-  enum Act { kNone, kOpen, kRegister } act = kNone;
+  enum Act { kNone, kOpen, kRegister, kClose } act = kNone;
 };
 
 const std::vector<Row>& table() {
@@ -125,10 +143,32 @@ const std::vector<Row>& table() {
 
       // --- slurmd runs, and Slurm does not show it ---
       {"just started", [](Case& c) { c.in_slurm = false; }, Phase::kConfirming, "Slurm does not show it yet"},
-      {"nine seconds",
+      {"four seconds",
+       [](Case& c) {
+         c.in_slurm = false;
+         c.for_long(4 * kSecond);
+       },
+       Phase::kConfirming, "Slurm does not show it yet"},
+      {"five seconds: the registration may be lost",
+       [](Case& c) {
+         c.in_slurm = false;
+         c.for_long(5 * kSecond);
+       },
+       Phase::kConfirming, "Slurm does not show it yet", Row::kRegister},
+      {"nine seconds, and it has registered again",
        [](Case& c) {
          c.in_slurm = false;
          c.for_long(9 * kSecond);
+         c.registered_at = c.now - 4 * kSecond;
+         c.registered = 1;
+         c.node.registrations = c.node.report.registrations = 1;
+       },
+       Phase::kConfirming, "Slurm does not show it yet"},
+      {"nine seconds, and the agent has not registered it again yet",
+       [](Case& c) {
+         c.in_slurm = false;
+         c.for_long(9 * kSecond);
+         c.node.registrations = 1;
        },
        Phase::kConfirming, "Slurm does not show it yet"},
       {"refused for a reason that only slurmctld knows",
@@ -136,14 +176,14 @@ const std::vector<Row>& table() {
          c.in_slurm = false;
          c.for_long(10 * kSecond);
        },
-       Phase::kRefused, "not taken the node within 10 s, and does not tell why"},
+       Phase::kRefused, "not taken the node within 10 s, and does not tell why", Row::kRegister},
       {"refused, and the agent knows more",
        [](Case& c) {
          c.in_slurm = false;
          c.for_long(10 * kSecond);
          c.node.report.error = "slurmd: authentication failed";
        },
-       Phase::kRefused, "; the agent reports: slurmd: authentication failed"},
+       Phase::kRefused, "; the agent reports: slurmd: authentication failed", Row::kRegister},
       {"Slurm was not asked since slurmd runs",
        [](Case& c) {
          c.in_slurm = false;
@@ -173,7 +213,7 @@ const std::vector<Row>& table() {
          c.for_long(10 * kSecond);
          c.max_node_count.reset();
        },
-       Phase::kRefused, "(MaxNodeCount), and a NodeSet called gpu-1"},
+       Phase::kRefused, "(MaxNodeCount), and a NodeSet called gpu-1", Row::kRegister},
       {"the table was full before slurmd ran",
        [](Case& c) {
          c.in_slurm = false;
@@ -188,7 +228,7 @@ const std::vector<Row>& table() {
          c.for_long(10 * kSecond);
          c.slurm.partitions["gpu-1"] = {};
        },
-       Phase::kRefused, "a partition is called gpu-1 too"},
+       Phase::kRefused, "a partition is called gpu-1 too", Row::kRegister},
       {"slurmd is newer than slurmctld",
        [](Case& c) {
          c.in_slurm = false;
@@ -379,6 +419,128 @@ const std::vector<Row>& table() {
        },
        Phase::kReady, "="},
 
+      // --- after a start of slurmd ---
+      {"Slurm shows the start from before", [](Case& c) { c.was_restarted(); }, Phase::kConfirming,
+       "Slurm still shows its start from before"},
+      {"Slurm shows the start from before, behind the gate",
+       [](Case& c) {
+         c.was_restarted();
+         c.record.state.flags.insert("DRAIN");
+         c.record.reason = kGateReason;
+       },
+       Phase::kConfirming, "Slurm still shows its start from before"},
+      {"Slurm shows the start from before for long, behind the gate",
+       [](Case& c) {
+         c.was_restarted();
+         c.record.state.flags.insert("DRAIN");
+         c.record.reason = kGateReason;
+         c.started_at = c.now - 10 * kSecond;
+       },
+       Phase::kEnlisted, "the gate opens", Row::kOpen},
+      {"Slurm shows the start from before, and was not asked since",
+       [](Case& c) {
+         c.was_restarted();
+         c.slurm.requested_at = c.now - 20 * kSecond;
+         c.started_at = c.now - 20 * kSecond;
+       },
+       Phase::kConfirming, "Slurm still shows its start from before"},
+      {"the clocks differ a little", [](Case& c) { c.was_restarted(10 * kSecond); }, Phase::kReady, "="},
+      {"slurmd has reconfigured, so that Slurm shows a later start", [](Case& c) { c.was_restarted(-100 * kSecond); },
+       Phase::kReady, "="},
+      {"Slurm does not know the start",
+       [](Case& c) {
+         c.was_restarted();
+         c.record.slurmd_start_time.reset();
+       },
+       Phase::kReady, "="},
+      {"the agent does not know the start",
+       [](Case& c) {
+         c.was_restarted();
+         c.node.report.started = {};
+       },
+       Phase::kReady, "="},
+      {"Slurm shows the start from before for long",
+       [](Case& c) {
+         c.was_restarted();
+         c.started_at = c.now - 10 * kSecond;
+       },
+       Phase::kReady, "was started at 1970-01-12T13:46:40Z, and the one that runs was started at 1970-01-12T13:46:51Z"},
+      {"a node that works stays ready though its clock was set",
+       [](Case& c) {
+         c.was_restarted(3600 * kSecond);
+         c.node.phase = Phase::kReady;
+         c.started_at = c.now - 10 * kSecond;
+       },
+       Phase::kReady, "or the clock of the host was set"},
+      {"a node that works stays ready while slurmd registers",
+       [](Case& c) {
+         c.was_restarted();
+         c.node.phase = Phase::kReady;
+       },
+       Phase::kReady, "="},
+
+      // --- after a boot of the host ---
+      {"the check has not passed since the boot", [](Case& c) { c.was_booted(); }, Phase::kEnlisted, "the gate closes",
+       Row::kClose},
+      {"the check has not passed since the boot, and jobs run",
+       [](Case& c) {
+         c.was_booted();
+         c.record.state.base = "MIXED";
+       },
+       Phase::kEnlisted, "the gate closes", Row::kClose},
+      {"the check has not passed since the boot, and slurmd has not registered since",
+       [](Case& c) {
+         c.was_restarted();
+         c.node.gate_boot = "a";
+         c.node.report.check_passed = false;
+       },
+       Phase::kEnlisted, "the gate closes", Row::kClose},
+      {"the check has passed since the boot",
+       [](Case& c) {
+         c.was_booted();
+         c.node.report.check_passed = true;
+       },
+       Phase::kReady, "="},
+      {"the check has not passed, and the host has not booted",
+       [](Case& c) {
+         c.was_booted();
+         c.node.gate_boot = "b";
+       },
+       Phase::kReady, "="},
+      {"the check has not passed, and nothing is known of a boot",
+       [](Case& c) {
+         c.was_booted();
+         c.node.gate_boot.clear();
+       },
+       Phase::kReady, "="},
+      {"the gate was closed after the boot",
+       [](Case& c) {
+         c.was_booted();
+         c.record.state.flags.insert("DRAIN");
+         c.record.reason = kGateReason;
+       },
+       Phase::kEnlisted, "its check has not passed yet"},
+      {"an administrator drains it after the boot",
+       [](Case& c) {
+         c.was_booted();
+         c.record.state.flags.insert("DRAIN");
+         c.record.reason = "bad disk";
+       },
+       Phase::kReady, "drained by somebody else: bad disk"},
+      {"it is being resumed after the boot",
+       [](Case& c) {
+         c.was_booted();
+         c.record.state.flags = {"DRAIN", "UNDRAIN"};
+       },
+       Phase::kReady, "="},
+      {"Slurm has set it down after the boot",
+       [](Case& c) {
+         c.was_booted();
+         c.record.state.base = "DOWN";
+         c.record.reason = "Node unexpectedly rebooted";
+       },
+       Phase::kReady, "Node unexpectedly rebooted"},
+
       // --- silence ---
       {"slurmd does not respond",
        [](Case& c) {
@@ -474,16 +636,55 @@ const std::vector<Row>& table() {
          c.node.registrations = c.node.report.registrations = 1;
          c.for_long(10 * kSecond);
        },
-       Phase::kRefused, "Slurm has lost the record of the node. Slurm has not taken the node within 10 s"},
+       Phase::kRefused, "Slurm has lost the record of the node. Slurm has not taken the node within 10 s", Row::kRegister},
       {"it stays refused",
        [](Case& c) {
          c.was_ready();
          c.in_slurm = false;
          c.node.phase = Phase::kRefused;
-         c.node.registrations = c.node.report.registrations = 1;
+         c.node.registrations = c.node.report.registrations = 2;
+         c.for_long(20 * kSecond);
+         c.registered_at = c.now - 10 * kSecond;
+         c.registered = 2;
+       },
+       Phase::kRefused, "Slurm has lost the record of the node. "},
+      {"it stays refused while the agent is asked",
+       [](Case& c) {
+         c.was_ready();
+         c.in_slurm = false;
+         c.node.phase = Phase::kRefused;
+         c.node.registrations = 1;
          c.for_long(20 * kSecond);
        },
        Phase::kRefused, "Slurm has lost the record of the node. "},
+      {"it is refused for a sure cause",
+       [](Case& c) {
+         c.was_ready();
+         c.in_slurm = false;
+         c.node.phase = Phase::kRefused;
+         c.max_node_count = 0;
+         c.for_long(20 * kSecond);
+       },
+       Phase::kRefused, "Slurm has lost the record of the node. Slurm's node table is full"},
+      {"slurmd was started again meanwhile",
+       [](Case& c) {
+         c.was_ready();
+         c.in_slurm = false;
+         c.node.phase = Phase::kRefused;
+         c.for_long(kSecond);
+       },
+       Phase::kConfirming, "Slurm does not show it yet"},
+      {"it has been refused for long",
+       [](Case& c) {
+         c.was_ready();
+         c.in_slurm = false;
+         c.node.phase = Phase::kRefused;
+         c.node.registrations = c.node.report.registrations = 2;
+         c.for_long(40 * kSecond);
+         c.registered_at = c.now - 20 * kSecond;
+         c.registered = 2;
+       },
+       Phase::kRefused, "Slurm has lost the record of the node. ", Row::kRegister},
       {"lost for the second time",
        [](Case& c) {
          c.was_ready();
@@ -541,6 +742,7 @@ TEST(Judge, DecidesEachCase) {
     }
     EXPECT_EQ(judged.message.find('\n'), std::string::npos);
     EXPECT_EQ(judged.open_gate, row.act == Row::kOpen);
+    EXPECT_EQ(judged.close_gate, row.act == Row::kClose);
     EXPECT_EQ(judged.register_again, row.act == Row::kRegister);
   }
 }
@@ -581,6 +783,20 @@ TEST(Judge, ARevokedNodeIsLeftAsItIs) {
   }
 }
 
+TEST(Judge, TheGateOfABootIsDecidedByTheCheckOrByTheClosedGate) {
+  Case c;
+  EXPECT_TRUE(c.judged().gate_decided);
+  c.node.report.check_passed = false;
+  EXPECT_TRUE(c.judged().gate_decided) << "whoever resumes it now wants it open";
+  c.was_booted();
+  EXPECT_FALSE(c.judged().gate_decided);
+  c.record.state.flags.insert("DRAIN");
+  c.record.reason = "bad disk";
+  EXPECT_FALSE(c.judged().gate_decided) << "it closes when that drain ends";
+  c.node.report.check_passed = true;
+  EXPECT_TRUE(c.judged().gate_decided);
+}
+
 TEST(Judge, OnlyOurGateAloneIsOpened) {
   for (const Row& row : table()) {
     Case c;
@@ -601,35 +817,83 @@ TEST(Judge, OnlyOurGateAloneIsOpened) {
   }
 }
 
-TEST(Judge, AsksOncePerRegistration) {
+/// A node whose registrations its agent carries out at once, while Slurm is asked every second.
+struct Tries {
   Case c;
-  c.was_ready();
-  c.in_slurm = false;
-  int asked = 0;
-  const auto pass = [&](core::Duration after) {
-    c.now = c.now + after;
-    c.slurm.requested_at = c.now;
-    c.heard_at = c.now;
+  std::vector<core::Duration> asked;  ///< When slurmd was asked to register again.
+
+  Tries() { c.running_since = c.now; }
+  void pass() {
+    c.now = c.now + kSecond;
+    c.slurm.requested_at = c.heard_at.emplace(c.now);
     const Judged judged = c.judged();
     c.node.phase = judged.phase;
     if (!judged.register_again) return;
-    ++asked;
-    ++c.node.registrations;
-  };
-  for (int i = 0; i < 5; ++i) pass(kSecond);
-  EXPECT_EQ(asked, 1);
-  c.node.report.registrations = 1;
-  c.running_since = c.now;
-  for (int i = 0; i < 30; ++i) pass(kSecond);
-  EXPECT_EQ(asked, 1) << "Slurm has refused it";
-  EXPECT_EQ(c.node.phase, Phase::kRefused);
-  c.in_slurm = true;
-  c.running_since.reset();
-  pass(kSecond);
-  EXPECT_EQ(c.node.phase, Phase::kReady);
-  c.in_slurm = false;
-  for (int i = 0; i < 5; ++i) pass(kSecond);
-  EXPECT_EQ(asked, 2) << "lost again";
+    asked.push_back(c.now - kStart);
+    c.node.report.registrations = ++c.node.registrations;
+    if (judged.phase == Phase::kLost) c.running_since = c.now;
+    if (judged.phase != Phase::kLost) c.registered_at = c.now;
+    ++c.registered;
+  }
+  void passes(int seconds) {
+    for (int i = 0; i < seconds; ++i) pass();
+  }
+};
+
+TEST(Judge, ARegistrationIsRepeatedWithAGrowingPause) {
+  Tries tries;
+  tries.c.in_slurm = false;
+  tries.passes(3600);
+  using std::chrono::seconds;
+  const std::vector<core::Duration> begin(tries.asked.begin(), tries.asked.begin() + 8);
+  EXPECT_THAT(begin, testing::ElementsAre(seconds(5), seconds(15), seconds(35), seconds(75), seconds(155), seconds(315),
+                                          seconds(615), seconds(915)));
+  EXPECT_EQ(tries.asked.size(), 6U + 10U) << "every five minutes";
+  EXPECT_EQ(tries.c.node.phase, Phase::kRefused);
+  tries.c.in_slurm = true;
+  tries.pass();
+  EXPECT_EQ(tries.c.node.phase, Phase::kEnlisted);
+}
+
+TEST(Judge, ARecordThatIsLostTwiceIsRegisteredUntilItIsBack) {
+  Tries tries;
+  tries.c.was_ready();
+  tries.c.running_since.reset();
+  tries.c.in_slurm = false;
+  tries.passes(120);
+  EXPECT_GT(tries.asked.size(), 3U);
+  EXPECT_LT(tries.asked.size(), 10U);
+  EXPECT_EQ(tries.c.node.phase, Phase::kRefused);
+  tries.c.in_slurm = true;
+  tries.pass();
+  EXPECT_EQ(tries.c.node.phase, Phase::kReady);
+  const std::size_t asked = tries.asked.size();
+  tries.c.in_slurm = false;
+  tries.pass();
+  EXPECT_EQ(tries.asked.size(), asked + 1) << "a new loss is repaired at once";
+}
+
+TEST(Judge, AFullTableIsTriedAgainWhenItHasRoom) {
+  Tries tries;
+  tries.c.in_slurm = false;
+  tries.c.max_node_count = 0;
+  tries.passes(60);
+  EXPECT_THAT(tries.asked, testing::IsEmpty());
+  EXPECT_EQ(tries.c.node.phase, Phase::kRefused);
+  tries.c.max_node_count = 1;
+  tries.pass();
+  EXPECT_EQ(tries.asked.size(), 1U);
+}
+
+TEST(Judge, WhatIsAskedIsNotAskedAgain) {
+  for (const bool lost : {false, true}) {
+    Tries tries;
+    if (lost) tries.c.was_ready();
+    tries.c.in_slurm = false;
+    tries.c.node.registrations = 1;
+    tries.passes(3600);
+    EXPECT_THAT(tries.asked, testing::IsEmpty()) << "the agent has not carried it out";
+  }
 }
 
 TEST(Judge, TheMessageIsTheSameAsLongAsNothingChanges) {

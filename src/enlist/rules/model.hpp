@@ -34,6 +34,9 @@ struct Report {
   std::uint64_t registrations = 0;  ///< The last Desired::registrations that the agent has carried out.
   std::string error{};              ///< Why slurmd does not run, or what the agent cannot do: one line, no secrets.
   bool check_passed = false;        ///< The admin's check script has passed, or there is none.
+  /// When the process of slurmd was started, by the clock of the host. 0: it does not run, or an older agent does not tell.
+  /// With systemd, slurmd has another process after it was reloaded.
+  core::WallTime started{};
   friend bool operator==(const Report&, const Report&) = default;
 };
 
@@ -75,6 +78,8 @@ struct Node {
   Report report{};  ///< The last report; empty before the first.
   /// The process that was confirmed last (Report::instance_id); "": none yet. From then on a missing record means kLost.
   std::string confirmed{};
+  /// The boot of the host (Report::boot_id) for which the gate was last closed, or the check had passed.
+  std::string gate_boot{};
   Phase phase = Phase::kPending;
   std::string message{};  ///< Why it is in this phase: one line for people.
   friend bool operator==(const Node&, const Node&) = default;

@@ -8,6 +8,13 @@ namespace {
 
 constexpr std::string_view kOptions = "SLURMD_OPTIONS=";
 
+/// Returns the text for a unit, in which systemd reads % as the beginning of a specifier.
+std::string without_specifiers(std::string_view text) {
+  std::string out;
+  for (const char c : text) out += c == '%' ? "%%" : std::string(1, c);
+  return out;
+}
+
 std::string escaped(std::string_view text, std::string_view special) {
   std::string out;
   for (const char c : text) {
@@ -94,10 +101,8 @@ core::Result<std::vector<std::string>> arguments_of(std::string_view defaults_fi
   return core::fail(core::ErrorCode::kInvalid, "SLURMD_OPTIONS is not written as slurm-enlist writes it");
 }
 
-std::string unit_file(std::string_view slurmd) {
-  // systemd reads % as the beginning of a specifier.
-  std::string program;
-  for (const char c : slurmd) program += c == '%' ? "%%" : std::string(1, c);
+std::string unit_file(std::string_view slurmd, std::string_view defaults) {
+  std::string program = without_specifiers(slurmd);
   if (program.find_first_of(" \t\"'\\") != std::string::npos) program = "\"" + escaped(program, "\"\\") + "\"";
   return std::string(kFileMark) +
          "[Unit]\n"
@@ -111,7 +116,9 @@ std::string unit_file(std::string_view slurmd) {
          "[Service]\n"
          "Type=notify\n"
          // Without the file slurmd would run as another node, so that the unit fails.
-         "EnvironmentFile=/etc/default/slurmd\n"
+         "EnvironmentFile=" +
+         without_specifiers(defaults) +
+         "\n"
          "RuntimeDirectory=slurm\n"
          "RuntimeDirectoryMode=0755\n"
          // Jobs outlive slurmd, and the commands in them read /run/slurm/conf.

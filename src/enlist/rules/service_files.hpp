@@ -18,7 +18,8 @@ inline constexpr std::string_view kFileMark = "# Written by slurm-enlist. Change
 /// Reads the arguments back. Error: kInvalid if the file has no SLURMD_OPTIONS or was quoted by somebody else's rules.
 [[nodiscard]] core::Result<std::vector<std::string>> arguments_of(std::string_view defaults_file);
 /// Returns slurmd's unit: Type=notify, one ExecStart without a wrapper, KillMode=process, Delegate=yes, Restart=on-failure,
-/// TimeoutStartSec=infinity (slurmd waits for slurmctld). `slurmd`: the path of the program.
-[[nodiscard]] std::string unit_file(std::string_view slurmd);
+/// TimeoutStartSec=infinity (slurmd waits for slurmctld). `slurmd`: the path of the program. `defaults`: that of the file with
+/// its arguments.
+[[nodiscard]] std::string unit_file(std::string_view slurmd, std::string_view defaults);
 
 }  // namespace enlist

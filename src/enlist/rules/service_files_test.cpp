@@ -81,7 +81,7 @@ TEST(ArgumentsOf, RefusesTheQuotingOfOthers) {
 }
 
 TEST(UnitFile, StartsSlurmdItselfAndWaitsForIt) {
-  const std::string unit = unit_file("/usr/sbin/slurmd");
+  const std::string unit = unit_file("/usr/sbin/slurmd", "/etc/default/slurmd");
   EXPECT_THAT(unit, StartsWith(kFileMark));
   for (const char* line :
        {"Type=notify", "EnvironmentFile=/etc/default/slurmd", "ExecStart=/usr/sbin/slurmd --systemd $SLURMD_OPTIONS",
@@ -93,8 +93,9 @@ TEST(UnitFile, StartsSlurmdItselfAndWaitsForIt) {
 }
 
 TEST(UnitFile, ThePathIsNoSpecifierAndOneWord) {
-  EXPECT_THAT(unit_file("/opt/100%/slurmd"), HasSubstr("ExecStart=/opt/100%%/slurmd --systemd"));
-  EXPECT_THAT(unit_file("/opt/my slurm/slurmd"), HasSubstr("ExecStart=\"/opt/my slurm/slurmd\" --systemd"));
+  EXPECT_THAT(unit_file("/opt/100%/slurmd", "/etc/default/slurmd"), HasSubstr("ExecStart=/opt/100%%/slurmd --systemd"));
+  EXPECT_THAT(unit_file("/opt/my slurm/slurmd", "/etc/default/slurmd"),
+              HasSubstr("ExecStart=\"/opt/my slurm/slurmd\" --systemd"));
 }
 
 }  // namespace

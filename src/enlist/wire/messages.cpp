@@ -47,7 +47,8 @@ struct Members<Report> {
                  optional("slurm_version", &Report::slurm_version), optional("conf", &Report::conf),
                  optional("instance_id", &Report::instance_id), optional("running", &Report::running),
                  optional("key_revision", &Report::key_revision), optional("registrations", &Report::registrations),
-                 optional("error", &Report::error), optional("check_passed", &Report::check_passed));
+                 optional("error", &Report::error), optional("check_passed", &Report::check_passed),
+                 optional("started", &Report::started));
 };
 template <>
 struct Members<Desired> {
@@ -62,7 +63,8 @@ struct Members<Node> {
       std::tuple(required("name", &Node::name), required("pool", &Node::pool), required("key", &Node::key),
                  optional("node_conf", &Node::node_conf), optional("registrations", &Node::registrations),
                  optional("revoked", &Node::revoked), optional("joined", &Node::joined), optional("report", &Node::report),
-                 optional("confirmed", &Node::confirmed), optional("phase", &Node::phase), optional("message", &Node::message));
+                 optional("confirmed", &Node::confirmed), optional("gate_boot", &Node::gate_boot),
+                 optional("phase", &Node::phase), optional("message", &Node::message));
 };
 template <>
 struct Members<Token> {

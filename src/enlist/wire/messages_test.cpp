@@ -31,7 +31,8 @@ Report a_report() {
           .key_revision = "k1",
           .registrations = 3,
           .error = "no",
-          .check_passed = true};
+          .check_passed = true,
+          .started = core::WallTime{2000ms}};
 }
 Node a_node() {
   Node out{.name = "gpu-1", .pool = "gpu", .key = std::string(64, 'a'), .node_conf = "Weight=5", .registrations = 3};
@@ -39,6 +40,7 @@ Node a_node() {
   out.joined = core::WallTime{1'767'323'045'678ms};
   out.report = a_report();
   out.confirmed = "i1";
+  out.gate_boot = "b0";
   out.phase = Phase::kReady;
   out.message = "m";
   return out;
@@ -47,7 +49,7 @@ Node a_node() {
 TEST(Messages, HaveTheNamesOfTheirMembers) {
   EXPECT_EQ(to_json(a_report()), Json::parse(R"({"hostname": "h1", "boot_id": "b1", "slurm_version": "26.05.1",
       "conf": "CPUs=8 Reason=\"a b\"", "instance_id": "i1", "running": true, "key_revision": "k1", "registrations": 3,
-      "error": "no", "check_passed": true})"));
+      "error": "no", "check_passed": true, "started": "1970-01-01T00:00:02.000000Z"})"));
   EXPECT_EQ(
       to_json(Desired{.node = "gpu-1", .pool = "gpu", .cluster = "c", .controllers = {"a:1", "b:1"}, .node_conf = "Weight=5"}),
       Json::parse(R"({"node": "gpu-1", "pool": "gpu", "cluster": "c", "controllers": ["a:1", "b:1"],
@@ -126,13 +128,14 @@ struct Draw {
   static core::WallTime time() {
     return core::WallTime{core::Duration{*rc::gen::inRange<std::int64_t>(0, 253'402'300'799'999)}};
   }
-  static Report report() { return {text(), text(), text(), text(), text(), yes(), text(), number(), text(), yes()}; }
+  static Report report() { return {text(), text(), text(), text(), text(), yes(), text(), number(), text(), yes(), time()}; }
   static Node node() {
     Node out{.name = text(), .pool = text(), .key = text(), .node_conf = text(), .registrations = number()};
     out.revoked = yes();
     out.joined = time();
     out.report = report();
     out.confirmed = text();
+    out.gate_boot = text();
     out.phase = static_cast<Phase>(*rc::gen::inRange(0, static_cast<int>(Phase::kSilent) + 1));
     out.message = text();
     return out;

@@ -12,6 +12,8 @@ namespace {
 
 using core::ErrorCode;
 
+constexpr int kInvalidJobId = 2017;  // ESLURM_INVALID_JOB_ID
+
 core::Json whole(std::int64_t number) {
   return {{"set", true}, {"infinite", false}, {"number", number}};
 }
@@ -105,6 +107,29 @@ void Client::jobs(std::optional<std::int64_t> since, Done<Table<Job>> done) {
     return decode_jobs(std::move(body), details);
   };
   connection_->get_table<Job>("jobs/", since, decoder, std::move(done));
+}
+
+void Client::job(std::int64_t id, Done<std::shared_ptr<const Job>> done) {
+  const auto decoder = [details = connection_->job_details()](std::string body) {
+    return decode_jobs(std::move(body), details);
+  };
+  connection_->get_list<Job>(
+      "job/" + std::to_string(id), decoder, [id, done = std::move(done)](core::Result<Decoded<Job>> decoded, int status) {
+        const std::string what = "job " + std::to_string(id);
+        // HTTP 404 alone may also mean that slurmrestd has no such request.
+        const bool no_such =
+            decoded && decoded->rows.empty() &&
+            std::ranges::any_of(decoded->envelope.errors, [](const RestError& e) { return e.number == kInvalidJobId; });
+        if (no_such) return done(core::fail(ErrorCode::kNotFound, what + " is not known to Slurm"));
+        if (const auto good = Connection::sound(decoded, status); !good) {
+          core::Error error = good.error().with(what);
+          if (error.code == ErrorCode::kNotFound) error.code = ErrorCode::kUnsupported;
+          return done(std::unexpected(std::move(error)));
+        }
+        if (decoded->rows.size() != 1 || decoded->rows.front()->id != id)
+          return done(core::fail(ErrorCode::kInternal, what + ": slurmrestd's reply is about other jobs"));
+        done(decoded->rows.front());
+      });
 }
 
 void Client::job_states(Done<std::vector<std::shared_ptr<const JobState>>> done) {

@@ -100,6 +100,9 @@ class Client {
   // Reads. `since` is a last_update. Returns the whole table unless the server confirms that nothing changed after `since`.
   void nodes(std::optional<std::int64_t> since, Done<Table<Node>> done);
   void jobs(std::optional<std::int64_t> since, Done<Table<Job>> done);
+  /// Reads one job, which costs the same however many jobs Slurm has. Error: kNotFound if Slurm does not know the number, for
+  /// example because the job ended long ago.
+  void job(std::int64_t id, Done<std::shared_ptr<const Job>> done);
   void partitions(std::optional<std::int64_t> since, Done<Table<Partition>> done);
   /// Reads the states of all jobs. Requires Capabilities::job_states.
   void job_states(Done<std::vector<std::shared_ptr<const JobState>>> done);

@@ -300,6 +300,28 @@ TEST_F(ClientTest, AnUnknownNodeIsNotFound) {
       << "slurmctld takes the name for a host's, whose slurmd was given another one";
 }
 
+TEST_F(ClientTest, AnUnknownJobIsNotFound) {
+  const auto job = [this] { return run<std::shared_ptr<const Job>>([&](auto done) { client.job(7, std::move(done)); }); };
+  constexpr const char* kPath = "/slurm/v0.0.45/job/7";
+  http.on("GET", kPath, testing::jobs(R"({"job_id":7,"job_state":["RUNNING"]})"));
+  ASSERT_TRUE(job()) << job().error().message;
+  EXPECT_EQ((*job())->state, "RUNNING");
+  for (const int status : {200, 404, 500}) {
+    http.on("GET", kPath, testing::error(status, 2017, "Unable to query JobId=7"));
+    EXPECT_EQ(job().error().code, ErrorCode::kNotFound) << status;
+  }
+  http.on("GET", kPath, {404, {}, "Unable to find requested URL"});
+  EXPECT_NE(job().error().code, ErrorCode::kNotFound) << "the server has no such request";
+  http.on("GET", kPath, testing::error(404, 0, "?"));
+  EXPECT_NE(job().error().code, ErrorCode::kNotFound) << "no word of the job";
+  http.on("GET", kPath, testing::jobs(""));
+  EXPECT_EQ(job().error().code, ErrorCode::kInternal) << "an empty list is no proof of an end";
+  http.on("GET", kPath, testing::jobs(R"({"job_id":8,"job_state":["RUNNING"]})"));
+  EXPECT_EQ(job().error().code, ErrorCode::kInternal) << "another job";
+  http.on("GET", kPath, testing::error(500, 1800, "Unable to query JobId=7"));
+  EXPECT_EQ(job().error().code, ErrorCode::kUnavailable) << "a slurmctld that is away knows of no job";
+}
+
 TEST_F(ClientTest, WritesOnlyWhatIsSet) {
   http.on("POST", "/slurm/v0.0.45/node/n1", testing::done());
   NodeUpdate update;

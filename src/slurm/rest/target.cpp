@@ -116,7 +116,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
       return refuse(std::move(done), {ErrorCode::kInvalid, "drain without nodes", 0, {}, {}});
     }
     begin(act.cluster, "drain " + core::compress_hostlist(act.nodes), std::move(done),
-          [this, nodes = act.nodes, how = How{act.owner, act.reason, act.renames}](const JobPtr& job) {
+          [this, nodes = act.nodes, how = How{act.holder, act.reason, act.renames}](const JobPtr& job) {
             read_live(job, nodes, [this, job, how](Found found) { drain_found(job, how, std::move(found)); });
           });
   }
@@ -160,33 +160,37 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
   }
 
   struct How {
-    Owner owner;
+    Holder holder;
     std::string reason;
     bool renames;
   };
 
   /// The write that drains a node.
   struct DrainWish {
-    /// False: the node is draining already, and has the owner's hold or must not get it.
+    /// False: the node is draining already, and has the holder's hold or must not get it.
     bool write = true;
     std::optional<std::string> reason{};  ///< Absent: the node keeps its reason.
   };
 
-  /// Drains schedulable nodes, and nodes that only stopped responding, with the owner's reason. A node that somebody else set
+  /// Drains schedulable nodes, and nodes that only stopped responding, with the holder's reason. A node that somebody else set
   /// down or failing keeps its reason, which names its owner. A node that is draining already is mostly not changed. It gets
-  /// the owner's hold if only other programs of ours hold it, and a new reason if `renames` asks for that.
+  /// the holder's hold if only others of our programs and installations hold it, and a new reason if `renames` asks for that.
   static DrainWish drain_wish(const Node& node, const How& how) {
-    const auto& [owner, reason, renames] = how;
-    const std::optional<std::string> word = Holds::read(node.reason).why(owner);
-    const bool renamed = renames && node.state.drains() && word && *word != reason;
-    if (renamed || drained_without(node, owner)) return {true, Holds::read(node.reason).hold(owner, reason).reason()};
-    if (node.state.drains()) return {.write = false};
+    const auto& [holder, reason, renames] = how;
     Holds holds = Holds::read(node.reason);
+    if (node.state.drains()) {
+      const Holder unnamed = holder.owner;
+      if (renames && !holds.has(holder) && holds.has(unnamed))
+        return {true, holds.release(unnamed).hold(holder, reason).reason()};
+      const bool renamed = renames && holds.has(holder) && holds.why(holder) != reason;
+      if (renamed || drained_without(node, holder)) return {true, holds.hold(holder, reason).reason()};
+      return {.write = false};
+    }
     const bool kept = node.state.base == "DOWN" || node.state.has("FAIL");
-    if (kept && holds.none() && (node.state.has("FAIL") || given_by_others(node.reason, owner)) && !down_by_slurm(node))
+    if (kept && holds.none() && (node.state.has("FAIL") || given_by_others(node.reason, holder)) && !down_by_slurm(node))
       return {};
     if (!kept || down_by_slurm(node)) holds = {};  // These holds are left over from an earlier drain.
-    return {true, holds.hold(owner, reason).reason()};
+    return {true, holds.hold(holder, reason).reason()};
   }
 
   void drain_found(const JobPtr& job, const How& how, Found found) {
@@ -242,21 +246,21 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
 
   // --- Resume, update, delete, reconfigure ------------------------------------------------------------------------
 
-  /// Returns the update that removes the owner's hold. Fails with kConflict if the node has no such hold.
-  static core::Result<NodeUpdate> release(const Node& node, Owner owner, const std::string& seen) {
+  /// Returns the update that removes the holder's hold. Fails with kConflict if the node has no such hold.
+  static core::Result<NodeUpdate> release(const Node& node, const Holder& holder, const std::string& seen) {
     if (!kept_from_work(node)) return core::fail(ErrorCode::kConflict, "it is neither drained, nor failing, nor down");
     Holds holds = Holds::read(node.reason);
-    if (!holds.has(owner) && !down_by_slurm(node))
+    if (!holds.has(holder) && !down_by_slurm(node))
       return core::fail(ErrorCode::kConflict, "its reason is not ours: \"" + node.reason + "\"");
     if (node.state.has("FAIL")) return core::fail(ErrorCode::kConflict, "somebody set it failing");
-    if (!seen.empty() && holds.has(owner) && holds.why(owner) != Holds::read(seen).why(owner))
+    if (!seen.empty() && holds.has(holder) && holds.why(holder) != Holds::read(seen).why(holder))
       return core::fail(ErrorCode::kConflict, "its reason is another by now: \"" + node.reason + "\"");
     NodeUpdate update;
     // If slurmctld itself set the node down, the holds in the reason are left over.
-    if (holds.others_than(owner) && !down_by_slurm(node)) {
+    if (holds.others_than(holder) && !down_by_slurm(node)) {
       // If the node is down, DRAIN would end the down state.
       if (node.state.has("DRAIN") && node.state.base != "DOWN") update.state = "DRAIN";
-      update.reason = holds.release(owner).reason();
+      update.reason = holds.release(holder).reason();
       return update;
     }
     update.state = node.state.base == "DOWN" ? "RESUME" : "UNDRAIN";
@@ -266,12 +270,12 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
 
   void resume(const ResumeNode& act, Done done) {
     begin(act.cluster, "resume " + act.node, std::move(done),
-          [this, name = act.node, owner = act.owner, seen = act.seen](const JobPtr& job) {
+          [this, name = act.node, holder = act.holder, seen = act.seen](const JobPtr& job) {
             Client* to = client(job);
             if (to == nullptr) return;
-            to->node(name, guard<Node>([job, name, owner, seen](Impl& self, core::Result<Node> node) {
+            to->node(name, guard<Node>([job, name, holder, seen](Impl& self, core::Result<Node> node) {
                        if (!node) return self.fail(job, node.error());
-                       const core::Result<NodeUpdate> update = release(*node, owner, seen);
+                       const core::Result<NodeUpdate> update = release(*node, holder, seen);
                        if (!update) return self.fail(job, update.error());
                        core::Json value{{"resumed", name}, {"by", update->state.value_or("")}};
                        if (Client* again = self.client(job))
@@ -634,13 +638,16 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
           [this, evidence, then = std::move(then)](const JobPtr& job) {
             if (!evidence.good_at(loop.clock().mono()))
               return fail(job, {ErrorCode::kExpired, "what Slurm said of it is too old by now", 0, {}, {}});
-            with_live_jobs(job, [job, evidence, then](Impl& self, const LiveJobs& jobs) {
-              const auto it = std::ranges::find(jobs, evidence.id(), [](const auto& row) { return row->id; });
-              if (it == jobs.end()) return then(self, job, nullptr);
-              if (mark_of(**it) != evidence.mark())
+            Client* to = client(job);
+            if (to == nullptr) return;
+            const auto found = [job, evidence, then](Impl& self, const core::Result<std::shared_ptr<const slurm::Job>>& live) {
+              if (!live && live.error().code == ErrorCode::kNotFound) return then(self, job, nullptr);
+              if (!live) return self.fail(job, live.error());
+              if (mark_of(**live) != evidence.mark())
                 return self.fail(job, {ErrorCode::kConflict, "it is another one by now", 0, {}, {}});
-              then(self, job, (*it)->in_queue() ? it->get() : nullptr);
-            });
+              then(self, job, (*live)->in_queue() ? live->get() : nullptr);
+            };
+            to->job(evidence.id(), guard<std::shared_ptr<const slurm::Job>>(found));
           });
   }
 

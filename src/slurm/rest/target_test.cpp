@@ -424,6 +424,22 @@ TEST_F(TargetTest, AReasonOfOursGivesWayToAnother) {
   EXPECT_EQ(posted()[1]["reason"], "slurm-operator: scale in; slurm-bridge: x");
 }
 
+TEST_F(TargetTest, TheHoldsOfSeveralInstallationsStandSideBySide) {
+  const Holder here{Owner::kBridge, "u1"}, there{Owner::kBridge, "u2"};
+  live("n1", R"("IDLE","DRAIN")", "slurm-bridge: a, cluster u1");
+  ASSERT_TRUE(run(drain_nodes("c", there, {"n1"}, "b", true)).value);
+  EXPECT_EQ(posted().back()["reason"], "slurm-bridge: a, cluster u1; slurm-bridge: b, cluster u2");
+  EXPECT_EQ(failure(resume_node("c", there, "n1")), ErrorCode::kConflict) << "the other one's";
+  live("n1", R"("IDLE","DRAIN")", "slurm-bridge: a, cluster u1; slurm-bridge: b, cluster u2");
+  ASSERT_TRUE(run(resume_node("c", here, "n1")).value);
+  EXPECT_EQ(posted().back(), (core::Json{{"state", {"DRAIN"}}, {"reason", "slurm-bridge: b, cluster u2"}}));
+  ASSERT_TRUE(run(drain_nodes("c", here, {"n1"}, "c", true)).value);
+  EXPECT_EQ(posted().back()["reason"], "slurm-bridge: c, cluster u1; slurm-bridge: b, cluster u2");
+  live("n1", R"("IDLE","DRAIN")", "slurm-bridge: a");
+  ASSERT_TRUE(run(drain_nodes("c", here, {"n1"}, "c", true)).value);
+  EXPECT_EQ(posted().back()["reason"], "slurm-bridge: c, cluster u1") << "earlier releases named none";
+}
+
 TEST_F(TargetTest, RefusesToUndoWhatIsNotOurs) {
   for (const char* reason : {"", "bad disk", "Not responding", "slurm-operator"}) {
     live("n1", R"("IDLE","DRAIN")", reason);

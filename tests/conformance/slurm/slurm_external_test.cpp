@@ -463,6 +463,32 @@ TEST_P(ExternalTest, ADownOfItsNodeEndsIt) {
   EXPECT_EQ(job_row(id)["nodes"], "x1");
 }
 
+/// slurmctld tells the nodes of the job, and takes the silence of an external node for that of a slurmd.
+TEST_P(ExternalTest, AfterASuspensionItsNodeGetsNoJobUntilItIsCreatedAgain) {
+  ASSERT_EQ(make("x1", " NodeAddr=127.0.0.1").status, 200);
+  const std::int64_t id = submitted();
+  ASSERT_TRUE(comes(id, "RUNNING None"));
+  world->suspend(id);
+  world->resume(id);
+  ASSERT_TRUE(becomes("x1", "MIXED+EXTERNAL+NOT_RESPONDING"));
+  EXPECT_EQ(why(id), "RUNNING None");
+  EXPECT_EQ(rest("DELETE", "job/" + std::to_string(id)).status, 200);
+  const std::int64_t next = submitted();
+  EXPECT_EQ(set("x1", "DRAIN", "slurm-bridge: x").status, 200);
+  EXPECT_EQ(set("x1", "UNDRAIN").status, 200);
+  EXPECT_EQ(set("x1", "DOWN", "slurm-bridge: x").status, 200);
+  EXPECT_EQ(set("x1", "RESUME").status, 200);
+  EXPECT_EQ(set("x1", "IDLE").status, 200);
+  EXPECT_EQ(state("x1"), "IDLE+EXTERNAL+NOT_RESPONDING");
+  EXPECT_THAT(why(next), testing::StartsWith("PENDING "));
+  EXPECT_EQ(rest("DELETE", "job/" + std::to_string(next)).status, 200);
+  EXPECT_EQ(rest("DELETE", "node/x1").status, 200);
+  ASSERT_TRUE(becomes("x1", "absent"));
+  ASSERT_EQ(make("x1").status, 200);
+  EXPECT_EQ(state("x1"), "IDLE+EXTERNAL");
+  EXPECT_TRUE(comes(submitted(), "RUNNING None"));
+}
+
 TEST_P(ExternalTest, ItIsSuspendedButNotRequeued) {
   ASSERT_EQ(make("x1").status, 200);
   const std::int64_t id = submitted();

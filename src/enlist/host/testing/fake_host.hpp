@@ -37,13 +37,14 @@ class FakeHost final : public Host {
   }
   core::Result<void> remove(const std::filesystem::path& file) override {
     files.erase(file);
+    removed.push_back(file);
     return {};
   }
 
   std::map<std::string, Output> programs;                                   ///< By the beginning of the command line.
   std::map<std::filesystem::path, std::pair<std::string, unsigned>> files;  ///< The text and the mode.
   std::vector<std::string> ran;
-  std::vector<std::filesystem::path> writes;
+  std::vector<std::filesystem::path> writes, removed;
   bool full = false;
 };
 

@@ -438,9 +438,9 @@ core::Result<void> World::slurm_act(const plan::Act& act) {
       const auto it = nodes.find(name);
       if (it == nodes.end()) continue;
       const bool drains = it->second.state.has("DRAIN");
-      const bool renamed = drain->renames && drains && slurm::held_by(it->second.reason, drain->owner);
-      if (renamed || slurm::drained_without(it->second, drain->owner)) {
-        it->second.reason = slurm::Holds::read(it->second.reason).hold(drain->owner, drain->reason).reason();
+      const bool renamed = drain->renames && drains && slurm::held_by(it->second.reason, drain->holder);
+      if (renamed || slurm::drained_without(it->second, drain->holder)) {
+        it->second.reason = slurm::Holds::read(it->second.reason).hold(drain->holder, drain->reason).reason();
         it->second.reason_time = now;
       }
       if (it->second.state.has("DRAIN")) continue;
@@ -451,7 +451,7 @@ core::Result<void> World::slurm_act(const plan::Act& act) {
           violations.push_back("drained a node that somebody set down or failing: " + name);
         continue;
       }
-      it->second.reason = slurm::Holds().hold(drain->owner, drain->reason).reason();
+      it->second.reason = slurm::Holds().hold(drain->holder, drain->reason).reason();
       it->second.reason_time = now;
     }
     return {};
@@ -459,12 +459,12 @@ core::Result<void> World::slurm_act(const plan::Act& act) {
   if (const auto* resume = dynamic_cast<const slurm::ResumeNode*>(&act)) {
     const auto it = nodes.find(resume->node);
     if (it == nodes.end()) return core::fail(core::ErrorCode::kNotFound, resume->node);
-    if (!slurm::held_by(it->second.reason, resume->owner) && !slurm::down_by_slurm(it->second)) {
+    if (!slurm::held_by(it->second.reason, resume->holder) && !slurm::down_by_slurm(it->second)) {
       violations.push_back("undid a foreign drain: " + resume->node);
       return core::fail(core::ErrorCode::kConflict, "not ours");
     }
-    if (slurm::Holds holds = slurm::Holds::read(it->second.reason); holds.others_than(resume->owner)) {
-      it->second.reason = holds.release(resume->owner).reason();
+    if (slurm::Holds holds = slurm::Holds::read(it->second.reason); holds.others_than(resume->holder)) {
+      it->second.reason = holds.release(resume->holder).reason();
       return {};
     }
     if (it->second.state.flags.erase("FAIL") > 0) violations.push_back("undid a fail: " + resume->node);
