@@ -131,7 +131,7 @@ TEST_F(SystemdServiceTest, ASlurmdOfOthersHasNoArguments) {
 }
 
 TEST_F(SystemdServiceTest, TheFailureOfASlurmdOfOthersIsNotOurs) {
-  host.programs["journalctl"].out = "slurmd: error: failed to load configs\n";
+  host.programs["journalctl _SYSTEMD_UNIT=slurmd.service"].out = "slurmd: error: failed to load configs\n";
   shows("ActiveState=failed\nSubState=failed\nMainPID=0\nResult=timeout\nExecMainStatus=15\n");
   EXPECT_EQ(service->state(), ServiceState{});
   file("/etc/default/slurmd") = "SLURMD_OPTIONS=-v\n";
