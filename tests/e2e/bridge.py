@@ -672,6 +672,7 @@ def nodes_follow_kubernetes(tag, plugin):
             cordons_become_drains(ns, node)
             what_others_drain_stays(ns, node)
             what_cannot_be_registered_is_told(ns, other)
+            a_suspension_leaves_no_node_behind(ns, node)
             a_busy_node_leaves_when_its_pod_has_ended(ns, node)
         finally:
             # Other tests need the nodes.
@@ -765,6 +766,22 @@ def what_cannot_be_registered_is_told(ns, other):
     expect(ns.slurm_node(other)["features"] == ["mine"], "its features were changed")
     ns.slurm("scontrol", "delete", f"NodeName={other}")
     wait("the taint goes with the node", lambda: tainted(other) is None)
+
+
+def a_suspension_leaves_no_node_behind(ns, node):
+    """Slurm asks an external node to suspend a job. It gets no answer, and starts no job there until the node is registered again."""
+    ns.apply_pod("paused")
+    job, _ = ns.running("paused")
+    ns.slurm("scontrol", "suspend", str(job))
+    wait("Slurm waits for the node", lambda: "NOT_RESPONDING" in ns.slurm_node(node)["state"])
+    ns.slurm("scontrol", "resume", str(job))
+    wait("the condition tells it", lambda: node_says(node, "False", "NotResponding: "))
+    expect(ns.running("paused") == (job, node), "the pod has lost its job")
+    ns.pods.kubectl("delete", "pod", "paused")
+    wait("the node is in service", lambda: node_says(node, "True", "InService: ") and "NOT_RESPONDING" not in ns.slurm_node(node)["state"])
+    ns.apply_pod("next")
+    ns.running("next")
+    ns.pods.kubectl("delete", "pod", "next")
 
 
 def a_busy_node_leaves_when_its_pod_has_ended(ns, node):
