@@ -416,7 +416,8 @@ def a_leave_goes_on_whatever_is_killed(site):
     site.coordinate()
     site.agent("h1")
     wait("it waits for the job", lambda: f"jobs run there: {job}" in site.nodes()["gpu-1"]["message"], LIMIT)
-    site.end("ctl", "slurmctld --systemd")
+    # A slurmctld that is killed forgets jobs of which it has not saved the state yet, and ends them.
+    site.end("ctl", "slurmctld --systemd", "TERM")
     wait("Slurm is away", lambda: "Slurm does not answer" in site.nodes()["gpu-1"]["message"], LIMIT)
     site.slurmctld()
     wait("it waits for the job", lambda: f"jobs run there: {job}" in site.nodes()["gpu-1"]["message"], LIMIT)
