@@ -123,6 +123,8 @@ class FakeService final : public Service {
     ++stops;
     return {};
   }
+  core::Result<void> uninstall() override { return {}; }
+  core::Result<std::vector<std::string>> steps() override { return std::vector<std::string>(); }
 
   ServiceState now;
   std::string fails;  ///< start() fails with this.
