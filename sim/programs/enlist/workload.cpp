@@ -23,8 +23,11 @@ EnlistWorkload::EnlistWorkload(World& world, History& history, EnlistProgram& pr
 
 void EnlistWorkload::found() {
   world_.start(program_);
-  world_.loop().run_for(5s);
-  make_pool();
+  // A slow slurmrestd takes a while until it has answered everything.
+  for (int attempt = 0; attempt < 20 && program_.disk().pools.empty(); ++attempt) {
+    world_.loop().run_for(5s);
+    make_pool();
+  }
   for (int i = 0; i < EnlistProgram::kHosts; ++i) {
     make_token();
     join();
