@@ -69,16 +69,6 @@ void EnlistOracle::request(const net::HttpRequest& request) {
   if (request.target.find("/nodes/") != std::string::npos) read_all_ = loop_.clock().mono();
 }
 
-void EnlistOracle::committed() {
-  const auto found = disk_.values.find(enlist::kRolloutValue);
-  if (found == disk_.values.end()) return;
-  const bool same = core::get_string(found->second, {"acceptedHash"}) == core::get_string(found->second, {"offeredHash"});
-  const std::string text = core::get_string(found->second, {same ? "offered" : "accepted"});
-  for (const auto& [name, pool] : disk_.pools) {
-    if (text.find("PartitionName=" + name + " ") != std::string::npos) loaded_pools_.insert(name);
-  }
-}
-
 void EnlistOracle::wrote(const std::string& what) {
   ++writes_;
   last_write_ = what;
@@ -104,8 +94,10 @@ void EnlistOracle::check_update(const SimNode& node, const SimNodeUpdate& update
     return;
   }
   const bool frees = update.state == "UNDRAIN" || update.state == "RESUME" || update.state == "IDLE";
+  const bool own = node.reason.starts_with(kOwnReason);
+  if (update.state == "DRAIN" && update.reason.value_or("").starts_with(kOwnReason) && (own || !node.drain)) return;
   if (!frees) return violation(fmt::format("the coordinator sets {} {}", node.name, update.state.value_or("something")));
-  if (node.drain && node.reason.starts_with(kGate)) return check_gate(node);
+  if (node.drain && own) return check_gate(node);
   const auto changed = foreign_.find(node.name);
   const core::MonoTime since = node.own_drain.value_or(changed == foreign_.end() ? core::MonoTime{} : changed->second);
   if (since < read_[node.name])
@@ -133,7 +125,10 @@ void EnlistOracle::check_loss(const SimJob& job, const JobLoss& loss) {
       ours = loss.by == kOurs;
       break;
     case Cause::kPartitionGone:
-      ours = loaded_pools_.contains(job.request.partition);  // Nobody else changes partitions.
+      // Nobody else changes partitions. A file that slurmctld seems to refuse is taken back before any node is in it.
+      ours = std::ranges::any_of(disk_.nodes, [&](const auto& entry) {
+        return entry.second.pool == job.request.partition && !entry.second.confirmed.empty();
+      });
       break;
     case Cause::kReconfigured:
       ours = !admin_reconfigures && job.started + kNews < reconfigured_;

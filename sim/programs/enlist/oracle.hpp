@@ -37,8 +37,6 @@ class EnlistOracle final : public Oracle {
   void learn(const std::string& secret);
   void search(std::string_view text, const std::string& where);
   void violation(const std::string& text) { all_.violation(text); }
-  /// Records what the coordinator has stored. Called after each commit.
-  void committed();
   /// Records a change to a disk or a service, whether it was carried out or not.
   void wrote(const std::string& what);
   [[nodiscard]] std::uint64_t writes() const { return writes_; }
@@ -61,6 +59,7 @@ class EnlistOracle final : public Oracle {
 
   static constexpr const char* kOurs = "slurm";  ///< The user as whom the coordinator changes Slurm.
   static constexpr const char* kGate = "slurm-enlist: joining";
+  static constexpr const char* kOwnReason = "slurm-enlist: ";
 
  private:
   void check_update(const SimNode& node, const SimNodeUpdate& update, const std::string& user);
@@ -80,9 +79,6 @@ class EnlistOracle final : public Oracle {
   std::map<const EnlistHost*, std::string> wanted_;
   std::map<std::string, core::MonoTime> read_;     ///< When the coordinator last asked for a node, by name.
   std::map<std::string, core::MonoTime> foreign_;  ///< When somebody else last changed a node.
-  /// The pools whose partitions slurmctld has loaded as far as the coordinator has stored it. If slurmctld stops to answer
-  /// before that is stored, the coordinator takes the new file for the cause, and writes back the former one.
-  std::set<std::string> loaded_pools_;
   core::MonoTime read_all_;      ///< When the coordinator last asked for all nodes.
   core::MonoTime reconfigured_;  ///< When the coordinator last asked for a reconfigure.
 };

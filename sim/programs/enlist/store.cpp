@@ -80,7 +80,6 @@ core::Result<void> EnlistStore::write(const enlist::Changes& changes) {
     done = true;
   });
   // A failed commit has changed nothing.
-  if (done) oracle_.committed();
   if (done) return {};
   return core::fail(core::ErrorCode::kUnavailable, told.error().message);
 }

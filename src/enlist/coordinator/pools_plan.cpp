@@ -88,8 +88,14 @@ core::Result<rollout::State> initial_state(const std::optional<std::string>& fil
 std::optional<std::string> refusal_of(const PoolsObserved& observed, const rollout::State& state) {
   const plan::Outcome* tried = rollout::outcome_of(observed.context, reconfigure_id(state));
   if (rollout::refused(tried)) return tried->error->message;
-  if (observed.slurm && observed.slurm->silent()) return "slurmctld does not answer any more since the file was changed";
-  return {};
+  if (!observed.slurm || !observed.slurm->silent()) return {};
+  const std::string former = accepted_text(state);
+  std::set<std::string_view> added = partitions_of(text_of(state));
+  for (const std::string_view name : partitions_of(former)) added.erase(name);
+  const bool was_loaded =
+      std::ranges::any_of(added, [&](std::string_view name) { return observed.confirmed.contains(std::string(name)); });
+  if (was_loaded) return {};
+  return "slurmctld does not answer any more since the file was changed";
 }
 
 /// Returns the pools whose lines `file` lacks; all pools if there is no such pool.

@@ -6,7 +6,9 @@
 //   the two writes, the file is written again.
 // - A changed file is written only while Slurm answers, and slurmctld is reconfigured right after. So a file that slurmctld
 //   may refuse is not there for long: every Slurm command reads the file, and so does a slurmctld that starts.
-// - If slurmctld refuses the file, or stops answering once it was written, the accepted content is written back at once.
+// - If slurmctld refuses the file, or stops answering once it was written, the accepted content is written back at once. It is
+//   not if Slurm has shown a node in a partition that only the offered file has: slurmctld has run with that file then, and
+//   would end the jobs of the partition.
 // - Changes of pools that follow each other closely are one change. A change waits until the pools have stayed the same for
 //   kQuiet, but at most kQuietLimit.
 // - A reconfigure waits while jobs are starting, at most slurm::rollout::kPrologLimit.
@@ -21,6 +23,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -58,6 +61,7 @@ struct PoolsObserved {
     int nodes = 0, staying = 0;
   };
   std::map<std::string, Left> left{};
+  std::set<std::string> confirmed{};  ///< The pools in whose partition Slurm has shown a node.
 };
 
 [[nodiscard]] plan::Plan plan_pools(const PoolsObserved& observed);

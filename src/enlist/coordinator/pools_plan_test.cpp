@@ -312,6 +312,18 @@ TEST_F(PoolsPlan, RollsBackIfSlurmctldFallsSilent) {
   EXPECT_THAT(problems(), IsEmpty());
 }
 
+/// slurmctld was stopped, perhaps before this process could store that it had loaded the file.
+TEST_F(PoolsPlan, KeepsTheFileOfAPoolInWhichSlurmHasShownANode) {
+  observed.pools = both;
+  observed.file = text(both);
+  store(on_the_way(cpu, both));
+  silence();
+  observed.confirmed = {"cpu"};
+  EXPECT_THAT(steps(), ElementsAre("record", "write")) << "the former file has that partition too";
+  for (const auto& [name, pool] : both) observed.confirmed.insert(name);
+  EXPECT_THAT(steps(), IsEmpty()) << "the jobs of the partition would end with its line";
+}
+
 TEST_F(PoolsPlan, WritesAgainWhatSomebodyEditedOrRemoved) {
   for (const std::optional<std::string>& there : {std::optional<std::string>("edited"), std::optional<std::string>()}) {
     observed.file = there;
