@@ -2,7 +2,8 @@
 // against what slurm-enlist says:
 //
 // 1. No job ends early because of slurm-enlist. Users, administrators, accidents and Slurm itself end jobs.
-// 2. The coordinator deletes no record, and does not free a node that somebody else had drained or set down when it last read the
+// 2. The coordinator deletes no record, and does not free a node that somebody else had drained or set down when it last read
+// the
 //    node.
 // 3. A record in Slurm belongs to one node of the coordinator, and no two hosts run slurmd under one name.
 // 4. No secret is in a log, an argument, a message, a record or a file that is not its own.
@@ -79,8 +80,8 @@ class EnlistOracle final : public Oracle {
   std::map<const EnlistHost*, std::string> wanted_;
   std::map<std::string, core::MonoTime> read_;     ///< When the coordinator last asked for a node, by name.
   std::map<std::string, core::MonoTime> foreign_;  ///< When somebody else last changed a node.
-  core::MonoTime read_all_;      ///< When the coordinator last asked for all nodes.
-  core::MonoTime reconfigured_;  ///< When the coordinator last asked for a reconfigure.
+  core::MonoTime read_all_;                        ///< When the coordinator last asked for all nodes.
+  core::MonoTime reconfigured_;                    ///< When the coordinator last asked for a reconfigure.
 };
 
 }  // namespace sim
