@@ -477,8 +477,14 @@ def a_pool_is_removed_after_its_jobs(site):
     site.enlist("h1")
     site.ready("gpu-1")
     job = site.submit()
-    done = site.run("ctl", "slurm-enlist", "pool", "remove", "gpu", check=False)
-    expect(done.returncode == 1 and f"jobs use the partition gpu: {job} (RUNNING)" in done.stderr, f"it says {done.stderr}")
+
+    def refused_for_the_job():
+        """Each try is refused. The state of the job is that of the coordinator's last look at Slurm."""
+        done = site.run("ctl", "slurm-enlist", "pool", "remove", "gpu", check=False)
+        expect(done.returncode == 1, f"the pool is removed under its job: {done.stdout}")
+        return f"jobs use the partition gpu: {job} (RUNNING)" in done.stderr
+
+    wait("the job is told", refused_for_the_job, LIMIT)
     site.run("ctl", "slurm-enlist", "pool", "remove", "gpu", "--force", "--wait", "0")
     wait("it takes no new jobs", lambda: "State=DRAIN" in site.out("ctl", "scontrol", "show", "partition", "gpu"), LIMIT)
     wait("it waits for the job", lambda: f"jobs use its partition: {job}" in site.pools()["gpu"]["problem"], LIMIT)

@@ -95,7 +95,10 @@ void EnlistOracle::check_update(const SimNode& node, const SimNodeUpdate& update
   }
   const bool frees = update.state == "UNDRAIN" || update.state == "RESUME" || update.state == "IDLE";
   const bool own = node.reason.starts_with(kOwnReason);
-  if (update.state == "DRAIN" && update.reason.value_or("").starts_with(kOwnReason) && (own || !node.drain)) return;
+  const bool holds = update.reason.value_or("").starts_with(kOwnReason);
+  if (update.state == "DRAIN" && holds && (own || !node.drain)) return;
+  // A new record gets the comment and the reason of the drain that its former one had.
+  if (!update.state && (!update.reason || own)) return;
   if (!frees) return violation(fmt::format("the coordinator sets {} {}", node.name, update.state.value_or("something")));
   if (node.drain && own) return check_gate(node);
   const auto changed = foreign_.find(node.name);
@@ -156,7 +159,8 @@ std::string EnlistOracle::wrong_with(const EnlistHost& host) const {
   if (!record->partitions.contains(node.pool)) return "is not in its partition" + told;
   if (node.phase != enlist::Phase::kReady) return "is not ready" + told;
   if (record->reason.starts_with(kGate) && record->drain) return "is behind the gate" + told;
-  const bool kept = (foreign_.contains(node.name) || record->own_drain) && (record->drain || record->down);
+  const bool restored = record->drain && !node.marks.reason.empty() && record->reason == node.marks.reason;
+  const bool kept = restored || ((foreign_.contains(node.name) || record->own_drain) && (record->drain || record->down));
   if (!slurm_.usable(*record) && !kept) return "takes no jobs: " + record->reason + told;
   return {};
 }
