@@ -114,12 +114,7 @@ def a_host_brings_its_gpus(site):
     site.run("ctl", "sh", "-c", "echo GresTypes=gpu >>/etc/slurm/slurm.conf && echo AutoDetect=nvidia >/etc/slurm/gres.conf")
     with_pool(site)
     site.run("h1", "sh", "-c", DRIVER)
-    site.join("h1", site.token())
-    flags = []
-    if site.release.startswith("24.11"):  # Its `slurmd -C` does not look for GPUs.
-        site.write("h1", "/usr/local/bin/gpus", "#!/bin/sh\necho Gres=gpu:nvidia_h100:2\n", "0755")
-        flags = ["--gpu-detector", "/usr/local/bin/gpus"]
-    site.agent("h1", *flags)
+    site.enlist("h1")
     site.ready("gpu-1")
     expect("gpu:nvidia_h100:2" in site.records()["gpu-1"]["gres"], f"Slurm has {site.records()['gpu-1']['gres']}")
     for wanted, seen in (("gpu:1", "0"), ("gpu:nvidia_h100:2", "0,1")):
