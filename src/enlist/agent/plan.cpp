@@ -50,6 +50,16 @@ bool key_is_there(const Observed& observed, const Desired& desired) {
          *observed.seen->key_digest == key.digest;
 }
 
+/// No slurmd of this host runs with another key than that in the file.
+bool key_is_loaded(const Observed& observed) {
+  const Memory& memory = observed.memory;
+  const auto& slurmd = observed.seen->slurmd;
+  if (!slurmd || slurmd->changing) return false;
+  if (!slurmd->running) return true;
+  return slurmd->arguments && memory.loaded_key == memory.key.revision && memory.stale_image && !slurmd->image.empty() &&
+         slurmd->image != *memory.stale_image;
+}
+
 std::string foreign_slurmd(const Observed& observed) {
   const auto& slurmd = observed.seen->slurmd;
   if (!slurmd || !slurmd->running || slurmd->arguments) return {};
@@ -182,8 +192,10 @@ Report report_of(const Observed& observed) {
     out.running = seen.slurmd->running;
     out.started = seen.slurmd->started;
   }
-  if (const KeyFile& key = observed.memory.key; seen.key_digest && !key.digest.empty() && *seen.key_digest == key.digest)
+  if (const KeyFile& key = observed.memory.key; seen.key_digest && !key.digest.empty() && *seen.key_digest == key.digest) {
     out.key_revision = key.revision;
+    if (key_is_loaded(observed)) out.key_loaded = key.revision;
+  }
   out.registrations = observed.memory.registrations;
   if (observed.memory.desired && !observed.memory.desired->leave.empty()) {
     out.steps_known = seen.steps.has_value();

@@ -34,7 +34,9 @@ struct Memory {
   std::string node, pool, cluster;
   std::optional<Desired> desired{};  ///< The last that the coordinator said.
   KeyFile key{};
-  std::string loaded_key{};         ///< The revision that was in the file when slurmd was last started or reloaded.
+  std::string loaded_key{};  ///< The revision that was in the file when slurmd was last started or reloaded.
+  /// ServiceState::image just before that. As long as it runs, slurmd may have an earlier key. nullopt: it is not known.
+  std::optional<std::string> stale_image{};
   std::uint64_t registrations = 0;  ///< The last Desired::registrations that was carried out.
   bool stopped = false;             ///< slurmd was stopped because the node leaves.
   bool left = false;                ///< The host was cleaned up, except for the agent itself.
@@ -56,6 +58,7 @@ struct SlurmdSeen {
   std::string error{};
   std::optional<std::vector<std::string>> arguments{};  ///< nullopt: this program has not started it.
   core::WallTime started{};                             ///< When the process was started; 0: not known.
+  std::string image{};                                  ///< ServiceState::image.
   friend bool operator==(const SlurmdSeen&, const SlurmdSeen&) = default;
 };
 
