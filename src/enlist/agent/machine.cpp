@@ -389,6 +389,8 @@ void Machine::key_fetched(const std::shared_ptr<const WriteKey>& act, core::Resu
     return done({core::fail(ErrorCode::kInvalid, "the coordinator names no file of a key of auth/slurm"), {}});
   auto memory = std::make_shared<Memory>(act->memory);
   const KeyFile before = memory->key;
+  // slurmd has to read it, also if it is an earlier one again.
+  if (before.revision != key->revision) memory->loaded_key.clear();
   memory->key = {key->file, key->revision, core::sha256_hex(key->content)};
   carry_out(
       [host = host_, options = options_, memory, before, key = std::make_shared<Connection::Key>(*std::move(key))] {
@@ -397,6 +399,7 @@ void Machine::key_fetched(const std::shared_ptr<const WriteKey>& act, core::Resu
       [this, memory] {
         saved_ = *memory;
         memory_.key = memory->key;
+        memory_.loaded_key = memory->loaded_key;
       },
       true, done);
 }

@@ -54,10 +54,12 @@ bool key_is_there(const Observed& observed, const Desired& desired) {
 bool key_is_loaded(const Observed& observed) {
   const Memory& memory = observed.memory;
   const auto& slurmd = observed.seen->slurmd;
+  if (slurmd && !slurmd->running && !slurmd->changing) return true;
+  if (memory.loaded_key != memory.key.revision) return false;
+  // Each later slurmd has read the file as well.
+  if (observed.reported && observed.reported->key_loaded == memory.key.revision) return true;
   if (!slurmd || slurmd->changing) return false;
-  if (!slurmd->running) return true;
-  return slurmd->arguments && memory.loaded_key == memory.key.revision && memory.stale_image && !slurmd->image.empty() &&
-         slurmd->image != *memory.stale_image;
+  return slurmd->arguments && memory.stale_image && !slurmd->image.empty() && slurmd->image != *memory.stale_image;
 }
 
 std::string foreign_slurmd(const Observed& observed) {

@@ -54,7 +54,7 @@ bool may_replace(const KeySet& set, const Rotation& state) {
   const auto is = [&](RotationPhase phase) { return is_content(set, content_of(state, phase)); };
   switch (state.phase) {
     case RotationPhase::kSpread:
-      return is_former(set, state) || is(RotationPhase::kSign);
+      return (is_former(set, state) && !state.signed_anew) || is(RotationPhase::kSign);
     case RotationPhase::kSign:
       return is(RotationPhase::kSpread);
     case RotationPhase::kRetire:
@@ -246,6 +246,11 @@ Rotating judge_rotation(const RotationInput& in) {
     // A slurm.key was not replaced yet: there is nothing to restore.
     if (state.phase == RotationPhase::kReturn && is_former(keys, state)) {
       out.next = ended(state, "it was abandoned before anything was changed", in.now);
+    } else if (state.phase == RotationPhase::kSpread && is_former(keys, state) && !state.signed_anew &&
+               !state.fresh.print.empty()) {
+      // Somebody has restored the file. The new key is made anew, because nothing was signed with it.
+      out.next = state;
+      out.next->fresh.print.clear();
     } else if (may_replace(keys, state)) {
       out.write = change_of(state);
     } else {
