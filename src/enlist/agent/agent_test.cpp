@@ -150,6 +150,8 @@ TEST_F(AgentTest, ARotatedKeyIsReportedWhenSlurmdHasLoadedIt) {
   EXPECT_FALSE(host->files.contains("/etc/slurm/slurm.key")) << "its key will not be worth anything any more";
   EXPECT_EQ(report()["key_revision"], "k2");
   EXPECT_EQ(report()["key_loaded"], "") << "slurmd goes on with the program from before";
+  loop.advance(3min);
+  EXPECT_THAT(service->acts, ElementsAre("start", "reload", "reload")) << "it is asked again";
   service->now.image = "later";
   loop.advance(15s);
   EXPECT_EQ(report()["key_loaded"], "k2");

@@ -23,6 +23,8 @@ constexpr core::Duration kLookAtStart{250}, kLookOnTheWay{1000}, kLookAtRest{100
 constexpr core::Duration kStarts{5000};       ///< So long after an act, slurmd counts as starting.
 constexpr core::Duration kCheckAgain{5000};   ///< After a check that did not pass.
 constexpr core::Duration kFactsAgain{10000};  ///< While slurmd does not run: a driver may come late.
+/// slurmd waits for the requests that it handles before it reloads, and for their prologs.
+constexpr core::Duration kReloads{120'000};
 constexpr std::array<std::string_view, 2> kKeyFiles = {"slurm.key", "slurm.jwks"};
 
 /// Opens at the end of the first reading that began after the act. An earlier one may not show its effect.
@@ -194,6 +196,7 @@ Machine::Machine(core::Loop& loop, std::shared_ptr<Host> host, std::shared_ptr<S
       memory_(std::move(memory)),
       saved_(memory_),
       acted_at_(loop.clock().mono() - kStarts),
+      reloaded_at_(loop.clock().mono()),
       next_(loop) {
   check_.wanted = !options_.check.empty();
   carries_out<WriteKey>([this](const auto& act, const Done& done) { write_key(act, done); });
@@ -205,6 +208,7 @@ Machine::Machine(core::Loop& loop, std::shared_ptr<Host> host, std::shared_ptr<S
                 memory_.registrations = std::max(memory_.registrations, act->registrations);
                 memory_.loaded_key = key;
                 memory_.stale_image = *stale;
+                reloaded_at_ = loop_.clock().mono();
               },
               true, done);
   });
@@ -292,6 +296,8 @@ void Machine::stop() {
 
 void Machine::looked(Seen seen) {
   ++ended_;
+  seen.not_reloaded = seen.slurmd && seen.slurmd->running && !seen.slurmd->changing && !seen.slurmd->image.empty() &&
+                      seen.slurmd->image == memory_.stale_image && loop_.clock().mono() - reloaded_at_ >= kReloads;
   const bool changed = !seen_ || !same(*seen_, seen);
   const bool starts = (seen.slurmd && seen.slurmd->changing) || loop_.clock().mono() - acted_at_ < kStarts;
   seen_ = std::move(seen);

@@ -109,7 +109,8 @@ bool same(const Seen& one, const Seen& other) {
     return a && b ? *a == *b : !a && !b && a.error().message == b.error().message;
   };
   return equal(one.facts, other.facts) && equal(one.slurmd, other.slurmd) && equal(one.key_digest, other.key_digest) &&
-         equal(one.steps, other.steps) && one.local_conf == other.local_conf && one.local_cluster == other.local_cluster;
+         equal(one.steps, other.steps) && one.not_reloaded == other.not_reloaded && one.local_conf == other.local_conf &&
+         one.local_cluster == other.local_cluster;
 }
 
 core::Json StartSlurmd::describe() const {
@@ -284,6 +285,9 @@ plan::Plan plan(const Observed& observed) {
     out.lane("slurmd").add({kReload, "Slurm does not have the node", std::make_shared<ReloadSlurmd>(desired->registrations)});
   } else if (observed.memory.loaded_key != observed.memory.key.revision) {
     out.lane("slurmd").add({kReload, "the key has changed", std::make_shared<ReloadSlurmd>(desired->registrations)});
+  } else if (observed.seen->not_reloaded) {
+    out.lane("slurmd").add(
+        {kReload, "it has not carried out the last reload", std::make_shared<ReloadSlurmd>(desired->registrations)});
   }
   return out;
 }

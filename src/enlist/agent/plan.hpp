@@ -69,6 +69,9 @@ struct Seen {
   core::Result<SlurmdSeen> slurmd = core::fail(core::ErrorCode::kUnavailable, "not read yet");
   /// SHA-256 of the file of the auth key; "": there is none. An error: it cannot be read.
   core::Result<std::string> key_digest;
+  /// slurmd was asked to reload a while ago, and the program from before still runs: it may have failed to read its
+  /// configuration.
+  bool not_reloaded = false;
   std::string local_conf{};     ///< The path of a slurm.conf of the host; "": there is none.
   std::string local_cluster{};  ///< ClusterName in it.
   /// The steps on the host (Service::steps). Read only while the node leaves.

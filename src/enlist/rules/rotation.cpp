@@ -298,8 +298,8 @@ Rotating judge_rotation(const RotationInput& in) {
 
 core::Result<Rotation> abandoned(const Rotation& state, const core::Result<KeySet>& keys, core::WallTime now) {
   if (state.phase == RotationPhase::kEnded) return core::fail(ErrorCode::kConflict, "no rotation runs");
-  if (!keys) return std::unexpected(keys.error());
-  if (is_foreign(*keys, state))
+  if (!keys && keys.error().code == ErrorCode::kUnavailable) return std::unexpected(keys.error());
+  if (!keys || is_foreign(*keys, state))
     return ended(state, "it was abandoned; the keys beside slurm.conf stay as somebody left them", now);
   if (state.phase == RotationPhase::kRetire) {
     return core::fail(

@@ -267,6 +267,7 @@ TEST(RotationTest, NothingOfSomebodyElseIsOverwritten) {
   other_key[0]["k"] = core::base64_encode(std::string(32, 'x'));
   third.push_back(all[0]);
   third[2]["kid"] = "third";
+  third[2].erase("use");
   for (const core::Json& changed : {core::Json::array({all[1]}), other_key, third}) {
     site.text = core::Json{{"keys", changed}}.dump();
     EXPECT_FALSE(site.look().write) << changed;
@@ -278,6 +279,7 @@ TEST(RotationTest, NothingOfSomebodyElseIsOverwritten) {
   }
   site.text = "not JSON";
   EXPECT_THAT(site.look().problem, HasSubstr("is not JSON"));
+  EXPECT_TRUE(abandoned(site.state(), site.keys(), kNoon));
   site.text = spread;
   site.agents_load = true;
   site.load();
