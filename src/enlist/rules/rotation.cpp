@@ -68,7 +68,7 @@ bool may_replace(const KeySet& set, const Rotation& state) {
 }
 
 bool is_foreign(const KeySet& keys, const Rotation& state) {
-  return !is_content(keys, content_of(state, state.phase)) && !is_former(keys, state) && !may_replace(keys, state);
+  return !is_content(keys, content_of(state, state.phase)) && !may_replace(keys, state);
 }
 
 KeyChange change_of(const Rotation& state) {

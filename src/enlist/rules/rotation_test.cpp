@@ -287,6 +287,18 @@ TEST(RotationTest, NothingOfSomebodyElseIsOverwritten) {
   EXPECT_EQ(site.state().phase, P::kEnded) << "it goes on when the file is restored";
 }
 
+TEST(RotationTest, AFileFromBeforeIsNotReplacedOnceTheNewKeyMaySign) {
+  Site site;
+  site.begin();
+  const std::string before = site.text;
+  while (site.state().phase != P::kSign) site.go(1s);
+  site.go(10s);
+  site.text = before;
+  EXPECT_FALSE(site.look().write);
+  EXPECT_THAT(site.look().problem, HasSubstr("somebody else has changed"));
+  EXPECT_EQ(abandoned(site.state(), site.keys(), kNoon)->phase, P::kEnded);
+}
+
 TEST(RotationTest, AFileThatIsRestoredInSpreadGetsAnotherNewKey) {
   Site site;
   site.begin();
