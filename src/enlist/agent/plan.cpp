@@ -285,6 +285,9 @@ plan::Plan plan(const Observed& observed) {
     out.lane("slurmd").add({kReload, "Slurm does not have the node", std::make_shared<ReloadSlurmd>(desired->registrations)});
   } else if (observed.memory.loaded_key != observed.memory.key.revision) {
     out.lane("slurmd").add({kReload, "the key has changed", std::make_shared<ReloadSlurmd>(desired->registrations)});
+  } else if (!observed.memory.stale_image) {
+    out.lane("slurmd").add({kReload, "an earlier agent has not noted which slurmd has read the key",
+                            std::make_shared<ReloadSlurmd>(desired->registrations)});
   } else if (observed.seen->not_reloaded) {
     out.lane("slurmd").add(
         {kReload, "it has not carried out the last reload", std::make_shared<ReloadSlurmd>(desired->registrations)});

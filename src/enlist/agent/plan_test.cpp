@@ -25,6 +25,7 @@ Observed settled() {
   out.memory.desired->key_revision = "k1";
   out.memory.key = {"slurm.key", "k1", "digest"};
   out.memory.loaded_key = "k1";
+  out.memory.stale_image = "";
   out.saved = out.memory;
   out.seen.emplace();
   out.seen->facts = Facts{"h", "boot", "26.05.1", kDetected};
@@ -65,8 +66,13 @@ TEST(AgentPlan, ANewReportAndStatusAreSaid) {
 TEST(AgentPlan, TheKeyIsLoadedOnlyByAnotherProgramThanTheOneBefore) {
   Observed observed = settled();
   observed.seen->slurmd->image = "7.1.9";
+  observed.memory.stale_image.reset();
   EXPECT_EQ(report_of(observed).key_revision, "k1");
   EXPECT_EQ(report_of(observed).key_loaded, "") << "an earlier agent did not note what ran before";
+  Observed upgraded = observed;
+  upgraded.saved = upgraded.memory;
+  EXPECT_THAT(steps(reported(upgraded)),
+              ElementsAre("reload slurmd: an earlier agent has not noted which slurmd has read the key"));
   observed.memory.stale_image = "7.1.9";
   EXPECT_EQ(report_of(observed).key_loaded, "") << "slurmd was asked to reload, and has not done so";
   observed.memory.stale_image = "7.1.8";
