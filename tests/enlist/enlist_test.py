@@ -795,6 +795,108 @@ def a_slurmd_that_fails_is_told(site):
     site.ready("gpu-1")
 
 
+# --- Rotation of the auth key ---------------------------------------------------------------------------------------
+
+# What Slurm logs when it cannot verify a message, in 24.11 to 26.05.
+NOT_VERIFIED = ("uthentication", "could not find kid", "jwt_decode", "decode_jwt", "token expired", "verify_internal", "auth_g_verify")
+# How long what a key has signed is accepted: an hour of the test in seconds, but long enough for a slow machine.
+SIGNED_FOR = 20
+
+
+def rotation(site):
+    return json.loads(site.out("ctl", "slurm-enlist", "rotate", "status", "-o", "json"))
+
+
+def key_ids(site, host):
+    """Returns the kids of the slurm.jwks of a host, and the one that signs."""
+    keys = json.loads(site.out(host, "cat", "/etc/slurm/slurm.jwks"))["keys"]
+    return [key["kid"] for key in keys], next((key["kid"] for key in keys if key.get("use") == "default"), keys[0]["kid"])
+
+
+def not_verified(site, *hosts):
+    """Returns the lines of slurmctld and of the slurmds about messages that they could not verify."""
+    logs = {"ctl": "/var/log/slurm/slurmctld.log", **{host: "/var/log/slurm-enlist/slurmd.log" for host in hosts}}
+    return [f"{host}: {line}" for host, log in logs.items() for line in site.out(host, "cat", log).splitlines()
+            if any(word in line for word in NOT_VERIFIED) and "error" in line]
+
+
+def jobs_all_the_time(site):
+    """Starts jobs on all nodes, one after another, until /tmp/stop is there. Failures are in /tmp/failed, and others in /tmp/passed."""
+    site.run("ctl", "rm", "-f", "/tmp/stop", "/tmp/failed", "/tmp/passed")
+    site.script("spawn", "ctl", "jobs.log", "sh", "-c", """while [ ! -e /tmp/stop ]; do
+        if out=$(srun --mem=100 -N3 -n3 hostname 2>&1) && job=$(cd /tmp && sbatch --mem=100 --parsable --wait -o /dev/null --wrap hostname 2>&1)
+        then echo "$out" >>/tmp/passed; else echo "$out $job" >>/tmp/failed; fi; done""")
+
+
+def rotate(site, *flags, kill_in=""):
+    """Rotates the key while jobs start all the time. A login host, h4, gets the file by hand. Returns the phases that were seen."""
+    site.script("spawn", "ctl", "rotate.log", "slurm-enlist", "rotate", "--also", "h4", *flags)
+    wait("the rotation runs", lambda: rotation(site)["running"], LIMIT)
+    seen = []
+    end = time.monotonic() + 12 * LIMIT
+    while (status := rotation(site))["running"]:
+        expect(time.monotonic() < end, f"the rotation does not end: {status}")
+        expect("problem" not in status and "refusal" not in status, f"the rotation has a problem: {status}")
+        if status["phase"] not in seen:
+            seen.append(status["phase"])
+            if status["phase"] == kill_in:
+                site.end("ctl", "slurm-enlist coordinator run")
+                site.coordinate()
+            out = site.out("ctl", "srun", "--mem=100", "-N3", "-n3", "hostname").split()
+            expect(sorted(out) == ["h1", "h2", "h3"], f"in {status['phase']}: srun printed {out}")
+        for host in status["hosts"]:
+            if host["acknowledge"]:
+                expect(host["host"] == "h4", f"the rotation waits for {host}")
+                site.write("h4", "/etc/slurm/slurm.jwks", site.run("ctl", "cat", "/etc/slurm/slurm.jwks").stdout, "0600")
+                site.run("ctl", "slurm-enlist", "rotate", "--acknowledge", "h4")
+        time.sleep(0.5)
+    expect(status["result"].startswith("done"), f"the rotation has ended: {status}")
+    wait("the command ends", lambda: not site.processes("ctl", "slurm-enlist rotate"), LIMIT)
+    return seen
+
+
+@test(hosts=4)
+def the_auth_key_rotates_under_jobs(site):
+    """Defect 2 of the charms: no message fails to be verified, and no job ends."""
+    with_pool(site)
+    site.run("ctl", "sh", "-c", f"echo AuthInfo=ttl={SIGNED_FOR},cred_expire={SIGNED_FOR} >>/etc/slurm/slurm.conf; scontrol reconfigure")
+    site.enlist("h1", "h2", "h3")
+    site.ready("gpu-1", "gpu-2", "gpu-3")
+    expect(site.out("ctl", "slurm-enlist", "rotate", "status") == "there was no rotation", "there was a rotation")
+    owner = site.out("ctl", "stat", "-c", "%u:%g %a", "/etc/slurm/slurm.key")
+    job = site.submit("--mem=100", "-w", "gpu-1")
+    slurmds = {host: site.processes(host, "/usr/sbin/slurmd") for host in ("h1", "h2", "h3")}
+    jobs_all_the_time(site)
+    former = []
+    for kill_in in ("Sign", "Spread"):  # The first rotation replaces slurm.key, the second one a slurm.jwks.
+        seen = rotate(site, kill_in=kill_in)
+        expect(seen == ["Spread", "Sign", "Retire"], f"the phases were {seen}")
+        kids, signer = key_ids(site, "ctl")
+        expect(kids == [signer] and signer not in former, f"the keys are {kids}, after {former}")
+        former.append(signer)
+        digests = {host: site.out(host, "sha256sum", "/etc/slurm/slurm.jwks") for host in ("ctl", "h1", "h2", "h3", "h4")}
+        expect(len(set(digests.values())) == 1, f"the files differ: {digests}")
+        expect(site.out("ctl", "stat", "-c", "%u:%g %a", "/etc/slurm/slurm.jwks") == owner, "slurm.jwks has another owner or mode")
+        expect(site.job(job) == "RUNNING", "the job has ended")
+    site.run("ctl", "touch", "/tmp/stop")
+    wait("the jobs end", lambda: not site.processes("ctl", "srun") and not site.processes("ctl", "sbatch"), LIMIT)
+    expect(not site.out("ctl", "sh", "-c", "cat /tmp/failed 2>/dev/null || :"), "jobs have failed")
+    expect(len(site.out("ctl", "cat", "/tmp/passed").split()) >= 30, "hardly any jobs were started")
+    expect(not (lines := not_verified(site, *slurmds)), f"messages were not verified: {lines}")
+    for host in slurmds:
+        expect(site.run(host, "ls", "/etc/slurm/slurm.key", check=False).returncode != 0, f"{host} still has the old key")
+        expect(site.processes(host, "/usr/sbin/slurmd") == slurmds[host], f"slurmd of {host} was restarted")
+    site.ends_well(job, "h1")
+    site.ready("gpu-1", "gpu-2", "gpu-3")
+    # No key is anywhere else.
+    key = json.loads(site.out("ctl", "cat", "/etc/slurm/slurm.jwks"))["keys"][0]["k"][:32].encode()
+    for log in site.folder.glob("log/*"):
+        expect(key not in log.read_bytes(), f"{log.name} has the key")
+    for host in ("ctl", *slurmds):
+        places = {path: mode for path, (mode, text) in site.files(host).items() if key in text}
+        expect(places == {"/etc/slurm/slurm.jwks": 0o600}, f"{host}: the key is in {places}")
+
+
 # --- Secrets --------------------------------------------------------------------------------------------------------
 
 

@@ -168,7 +168,7 @@ struct Decision {
 };
 
 Decision decide(const PoolsObserved& observed, rollout::State now, const std::optional<std::string>& loaded, plan::Plan& plan) {
-  const rollout::Wanted wanted = content(pool_file(observed.pools));
+  const rollout::Wanted wanted = content(pool_file(observed.pools, observed.key_mark));
   // slurmctld has accepted the file after all, for example after the reply was lost and the former file was written back.
   if (loaded == wanted.hash && now.offered_hash != wanted.hash) now = accepted(wanted);
   const rollout::Slurmctld slurmctld{.loaded = loaded,
@@ -313,7 +313,7 @@ plan::Plan plan_pools(const PoolsObserved& observed) {
 
   const std::optional<std::string> loaded = rollout::loaded(Owner::kEnlistment, observed.slurm);
   auto [next, problems] = decide(observed, *stored, loaded, out);
-  remove_pools(observed, loaded && *loaded == hash_of(pool_file(observed.pools)), problems, out);
+  remove_pools(observed, loaded && *loaded == hash_of(pool_file(observed.pools, observed.key_mark)), problems, out);
   // A refusal counts until it is stored.
   out.remember(reconfigure_id(*stored));
   add_record(observed, !observed.state || next != *stored ? std::optional(to_json(next)) : std::nullopt, problems, lane);

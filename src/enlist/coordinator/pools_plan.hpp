@@ -51,6 +51,7 @@ struct PoolsObserved {
   plan::Context context;
   slurm::ClusterKey cluster;
   std::map<std::string, Pool> pools{};
+  std::string key_mark{};                         ///< The revision of the auth key in the pool file (key_mark_of).
   std::optional<core::Json> state{}, problems{};  ///< The values kRolloutValue and kProblemsValue of the store.
   std::optional<Edits> edits{};                   ///< nullopt: this process has seen no change that is not offered.
   /// The pool file as it was last read. nullopt: there is none. An error means that nothing is known.

@@ -120,7 +120,8 @@ struct ServerTest : ::testing::Test {
                 clusters,
                 files,
                 {.admin = kAdmin, .own = kOwn, .host = "ctl", .join_port = 6831, .agent_port = 6830, .cluster = "slurm"},
-                [this](const std::string& node) { heard.push_back(node); }};
+                {.heard = [this](const std::string& node) { heard.push_back(node); }, .rotation = [this] { return rotation; }}};
+  core::Json rotation{{"phase", ""}};
 };
 
 // --- Joining ------------------------------------------------------------------------------------------------------
