@@ -286,7 +286,8 @@ struct LeavingSite : FakeSite {
   }
   FakeService& slurmd() { return at("slurmd/0").slurmd; }
   [[nodiscard]] bool has_node() const { return slurm.nodes.contains("slurmd-0"); }
-  /// Sends stop, and changes something when the hook waits for the third time. Returns its exit code and what it said meanwhile.
+  /// Sends stop, and changes something when the hook waits for the third time. Returns its exit code and what it said
+  /// meanwhile.
   std::pair<int, std::string> stop_until(const std::function<void()>& change) {
     int waits = 0;
     std::string told;
@@ -467,7 +468,8 @@ TEST(JujuCharms, APartitionIsRemovedWhenItsRelationHasBrokenAndItHasNoJobs) {
       EXPECT_EQ(site.reconfigures(), reconfigures + 1);
       EXPECT_THAT(site.slurm.loaded, HasSubstr("PartitionName=gpu"));
       EXPECT_EQ(site.juju.statuses["slurmctld/0"].kind, Kind::kWaiting);
-      EXPECT_THAT(site.message("slurmctld/0"), HasSubstr("gpu is being removed: jobs use its partition: " + std::to_string(job)));
+      EXPECT_THAT(site.message("slurmctld/0"),
+                  HasSubstr("gpu is being removed: jobs use its partition: " + std::to_string(job)));
       site.slurm.jobs.erase(job);
     }
     reconfigures = site.reconfigures();

@@ -84,13 +84,13 @@ class ComputeHook {
     const auto slurmd = state_of_slurmd();
     const auto steps = parts_.slurmd.steps();
     if (slurmd && !slurmd->running && !slurmd->changing && steps && steps->empty()) {
-      parts_.tools.log("WARNING", "slurmd does not run, and no step is on this machine. Slurm may still have a record of " + node() +
-                                      ": " + cause.message);
+      parts_.tools.log("WARNING", "slurmd does not run, and no step is on this machine. Slurm may still have a record of " +
+                                      node() + ": " + cause.message);
       return core::Result<void>();
     }
     if (parts_.now() - answered < kUnanswered) return std::nullopt;
-    return core::Result<void>(core::fail(ErrorCode::kUnavailable,
-                                         node() + " cannot leave, because Slurm does not answer: " + cause.message));
+    return core::Result<void>(
+        core::fail(ErrorCode::kUnavailable, node() + " cannot leave, because Slurm does not answer: " + cause.message));
   }
   /// The relation has ended, and the unit stays: the node leaves step by step, one in each hook. nullopt: there is none.
   std::optional<Status> leave_cluster() {

@@ -3,8 +3,8 @@
 //
 // Only the leader writes. A new leader takes over from the databags, the labels of the secrets, and the pool file.
 //
-// slurmctld ends the jobs of a partition that is removed. So when a relation ends, the partition first takes no new jobs. A later
-// hook removes its lines if slurmctld has loaded that and no job is left there. The secret of the relation goes last.
+// slurmctld ends the jobs of a partition that is removed. So when a relation ends, the partition first takes no new jobs. A
+// later hook removes its lines if slurmctld has loaded that and no job is left there. The secret of the relation goes last.
 #pragma once
 
 #include <map>
@@ -97,8 +97,8 @@ struct SharesSeen {
   std::vector<ComputeRelation> relations{};
   /// Maps the ids of relations, also of those that are gone, to the secrets with their keys.
   std::map<std::string, std::string> secrets{};
-  std::set<std::string> outdated{};  ///< The secrets that have another key than slurmctld.
-  std::string file{};                ///< The pool file with which slurmctld runs; "": not known.
+  std::set<std::string> outdated{};               ///< The secrets that have another key than slurmctld.
+  std::string file{};                             ///< The pool file with which slurmctld runs; "": not known.
   std::map<std::string, std::string> removing{};  ///< ControllerMemory::removing.
   std::vector<Slurmctld> slurmctlds{};
 };

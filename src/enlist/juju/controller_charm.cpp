@@ -167,7 +167,8 @@ class ControllerHook {
       parts_.pause(kLookAgain);
     }
     // slurmctld may still load the file, and jobs may be in its partitions then, so it stays. The next hook looks again.
-    if (!asked) return core::fail(ErrorCode::kUnavailable, "slurmctld has not answered the reconfigure: " + asked.error().message);
+    if (!asked)
+      return core::fail(ErrorCode::kUnavailable, "slurmctld has not answered the reconfigure: " + asked.error().message);
     return core::fail(ErrorCode::kInvalid,
                       "slurmctld has reconfigured without loading the partitions: slurm.conf needs the line \"Include " +
                           std::string(kPoolFile) + "\"");

@@ -37,7 +37,8 @@ core::Result<std::optional<slurm::Node>> Departure::record() {
   if (!text) return std::unexpected(text.error());
   const auto shown = slurm::decode_nodes(*std::move(text));
   if (!shown) return std::unexpected(shown.error());
-  if (!shown->envelope.errors.empty()) return std::unexpected(slurm::to_error(shown->envelope.errors, 200, slurm::RequestKind::kRead));
+  if (!shown->envelope.errors.empty())
+    return std::unexpected(slurm::to_error(shown->envelope.errors, 200, slurm::RequestKind::kRead));
   if (!shown->present) return core::fail(ErrorCode::kInternal, "scontrol shows no list of nodes");
   for (const auto& row : shown->rows) {
     if (row->name == node_) return *row;

@@ -17,8 +17,8 @@ class Departure {
 
   /// Drains the node unless it is drained. Error: Slurm does not answer, or refuses.
   core::Result<void> drain();
-  /// Does all that can be done now: drains the node, and once nothing runs there deletes its record. Returns how far it has come;
-  /// with Phase::kGone, slurmd may be stopped. Errors: Slurm does not tell all that has to be known, or refuses.
+  /// Does all that can be done now: drains the node, and once nothing runs there deletes its record. Returns how far it has
+  /// come; with Phase::kGone, slurmd may be stopped. Errors: Slurm does not tell all that has to be known, or refuses.
   core::Result<Leaves> advance();
   /// Opens the node again if it is drained because the unit was to leave.
   core::Result<void> stay();

@@ -86,8 +86,8 @@ Leaves judge_unit(const LeaveSeen& seen) {
   node.phase = Phase::kDraining;
   node.leaving.wanted = true;
   // slurmd is stopped behind the record.
-  node.report = {.hostname = "", .boot_id = "", .instance_id = seen.instance, .steps_known = true, .steps = seen.steps,
-                 .stopped = true};
+  node.report = {
+      .hostname = "", .boot_id = "", .instance_id = seen.instance, .steps_known = true, .steps = seen.steps, .stopped = true};
   return judge_leave({.node = node,
                       .slurm = std::move(slurm),
                       .asked_at = core::MonoTime{},

@@ -1,7 +1,8 @@
 // Whether a unit's node may be taken out of Slurm, and which jobs there are, from what Slurm's commands print. Pure.
 //
-// The judgement is that of enlist/rules/leave.hpp. Only the order at the end differs: slurmd itself signs what the commands of its
-// machine send, so that none of them works without it. So the record is deleted, and seen to be gone, before slurmd is stopped.
+// The judgement is that of enlist/rules/leave.hpp. Only the order at the end differs: slurmd itself signs what the commands of
+// its machine send, so that none of them works without it. So the record is deleted, and seen to be gone, before slurmd is
+// stopped.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +29,7 @@ using Jobs = slurm::SharedMap<std::int64_t, std::shared_ptr<const slurm::Job>>;
 /// A node as it was seen. What is read later stands later here: a job that starts in between is not missed, because the record
 /// is drained.
 struct LeaveSeen {
-  std::string node, instance;          ///< `instance`: instance_of() the unit.
+  std::string node, instance;           ///< `instance`: instance_of() the unit.
   std::optional<slurm::Node> record{};  ///< nullopt: Slurm has no such node.
   Jobs there{};                         ///< Those that Slurm has on the node, also ended ones.
   Jobs waiting{};                       ///< All that wait.

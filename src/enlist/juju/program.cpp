@@ -20,8 +20,8 @@ std::map<std::string, std::string> environment_of_process() {
   return out;
 }
 
-/// Reports whether this unit leaves, by this event or an earlier one. The relation-broken of a unit that leaves is like that of a
-/// relation that ends, and must not be taken for it.
+/// Reports whether this unit leaves, by this event or an earlier one. The relation-broken of a unit that leaves is like that of
+/// a relation that ends, and must not be taken for it.
 core::Result<bool> leaves(const Event& event, const CharmParts& parts) {
   const std::filesystem::path file = parts.state / "charm-leaves";
   const auto before = parts.host.read(file);

@@ -60,7 +60,8 @@ struct FakeSlurm {
   void load(const std::string& text) {
     loaded = text;
     const auto there = pools();
-    end_jobs([&](const FakeJob& job) { return job.partition.find(',') == std::string::npos && !there.contains(job.partition); });
+    end_jobs(
+        [&](const FakeJob& job) { return job.partition.find(',') == std::string::npos && !there.contains(job.partition); });
   }
   template <class Which>
   void end_jobs(Which which) {
@@ -81,8 +82,10 @@ struct FakeSlurm {
     if (!nodes.contains(node)) return 1;
     const bool drain = state == "DRAIN";
     acts.push_back((drain ? "drain " : state + " ") + node + ": " + reason);
-    set_state(node, drain ? std::vector<std::string>{"IDLE", "DRAIN", "DYNAMIC_NORM"} : std::vector<std::string>{"IDLE", "DYNAMIC_NORM"},
-              drain ? reason : "");
+    set_state(
+        node,
+        drain ? std::vector<std::string>{"IDLE", "DRAIN", "DYNAMIC_NORM"} : std::vector<std::string>{"IDLE", "DYNAMIC_NORM"},
+        drain ? reason : "");
     return 0;
   }
   int remove(const std::string& node) {
@@ -102,7 +105,8 @@ struct FakeSlurm {
       bool shown = true;
       for (const std::string& word : words) {
         if (word.starts_with("--nodelist=")) shown &= word == "--nodelist=" + job.node;
-        if (word.starts_with("--partition=")) shown &= ("," + job.partition + ",").find("," + word.substr(12) + ",") != std::string::npos;
+        if (word.starts_with("--partition="))
+          shown &= ("," + job.partition + ",").find("," + word.substr(12) + ",") != std::string::npos;
         if (word == "--states=PENDING") shown &= job.state == "PENDING";
       }
       if (shown) out += std::to_string(id) + "|" + job.state + "|" + job.partition + "|" + job.required + "\n";
@@ -146,13 +150,14 @@ class Machine final : public enlist::testing::FakeHost {
     if (line == "scontrol reconfigure") {
       const std::string& text = files[kPoolPath].first;
       if (!slurm_.refuses.empty() && text.find(slurm_.refuses) != std::string::npos)
-        return Output{1, "", "slurm_reconfigure error: Unspecified error\n"};
+        return Output{1, "", "slurm_reconfigure error:\tUnspecified error\n"};
       if (!slurm_.loses_request) slurm_.load(text);
       if (slurm_.loses_answer || slurm_.loses_request)
         return Output{1, "", "slurm_reconfigure error: Unable to contact slurm controller (receive failure)\n"};
       return Output{};
     }
-    if (words[1] == "update") return Output{slurm_.update(value(words[2]), value(words[3]), value(words[4])), "", "slurm_update error\n"};
+    if (words[1] == "update")
+      return Output{slurm_.update(value(words[2]), value(words[3]), value(words[4])), "", "slurm_update error\n"};
     if (words[1] == "delete") return Output{slurm_.remove(value(words[2])), "", "Requested nodes are busy\n"};
     if (line.starts_with("squeue --all --noheader --format=%A|")) return Output{0, slurm_.squeue(words), ""};
     if (words.front() == "squeue") return Output{0, slurm_.starting-- > 0 ? "RUNNING Prolog\n" : "RUNNING None\n", ""};
@@ -206,8 +211,8 @@ class FakeService final : public Service {
   core::Result<std::vector<std::string>> steps() override { return there; }
 
   ServiceState now;
-  std::string fails;  ///< start() fails with this.
-  std::string ends;   ///< slurmd ends with this.
+  std::string fails;                                                          ///< start() fails with this.
+  std::string ends;                                                           ///< slurmd ends with this.
   core::Result<std::vector<std::string>> there = std::vector<std::string>();  ///< The steps on the machine.
   int starts = 0, reloads = 0, stops = 0;
 
@@ -225,16 +230,15 @@ struct FakeSite {
   FakeSite() {
     juju.dispatch = [this](const std::string& unit, const FakeJuju::Environment& environment, HookTools& tools) {
       Place& place = at(unit);
-      const CharmParts parts{
-          .host = place.machine,
-          .tools = tools,
-          .slurmd = place.slurmd,
-          .pause =
-              [this, unit](auto time) {
-                paused += time;
-                if (on_pause) on_pause(unit);
-              },
-          .now = [this] { return core::MonoTime{paused}; }};
+      const CharmParts parts{.host = place.machine,
+                             .tools = tools,
+                             .slurmd = place.slurmd,
+                             .pause =
+                                 [this, unit](auto time) {
+                                   paused += time;
+                                   if (on_pause) on_pause(unit);
+                                 },
+                             .now = [this] { return core::MonoTime{paused}; }};
       const int code = run_charm(charms.at(unit.substr(0, unit.find('/'))), environment, parts,
                                  [this](std::string_view text) { said += text; });
       if (after) after(unit, environment.at("JUJU_DISPATCH_PATH"));
