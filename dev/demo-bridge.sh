@@ -41,6 +41,8 @@ kubectl annotate --overwrite "${hosts[0]}" scheduler.slinky.slurm.net/external-n
 kubectl label --overwrite "${hosts[0]}" scheduler.slinky.slurm.net/external-node=true | indented
 
 step "installing slurm-bridge, and applying a Slurm cluster with a partition of all three nodes (Slurm $tag)"
+# What an earlier run of this demo has left.
+kubectl delete namespace $pods --ignore-not-found >/dev/null
 make_namespace
 kubectl create namespace $pods --dry-run=client -o yaml | kubectl apply -f - >/dev/null
 "$DEV/bridge.sh" install $namespace/$controller $pods | indented
@@ -55,6 +57,7 @@ filled "$DEV/demo/cluster.yaml" | sed -e 's/config: Default=YES/config:/' -e 's/
   prologScriptRefs: [{name: slurm-bridge-prolog}]/' -e 's|^  replicas: 3$|  scalingMode: DaemonSet\
   template: {spec: {nodeSelector: {demo-bridge/worker: "true"}}}|' | k apply -f - | indented
 for resource in controllers/demo restapis/demo nodesets/cpu; do wait_ready $resource; done
+for name in first second; do ctld scancel --name=$name; done
 registered() { [[ $(ctld sinfo --noheader --Node --partition=bridge --states=idle --format=%N | sort -u | wc -l) == 3 ]]; }
 wait_for 120 "" registered || die "the nodes are not in Slurm" "kubectl describe nodes; kubectl -n slurm-bridge logs deployment/slurm-bridge"
 ctld sinfo --Node | indented
@@ -105,7 +108,9 @@ step "kubectl scale deployment service --replicas=0: both pods of the gang start
 p scale deployment service --replicas=0 >/dev/null
 gang_runs() {
   local nodes
-  nodes=$(ctld scontrol show hostnames "$(ctld squeue --noheader --name=gang --states=RUNNING --format=%N)") || return
+  # squeue's NODELIST is sorted by name. The order of the job's nodes is that of Slurm's records, which the JSON has.
+  nodes=$(ctld squeue --name=gang --states=RUNNING --json | jq -r '.jobs[0].nodes // empty') || return
+  nodes=$(ctld scontrol show hostnames "$nodes") || return
   [[ $nodes == "$(p get pods -l app=gang --field-selector=status.phase=Running -o custom-columns=A:.metadata.name,B:.spec.nodeName --no-headers |
     sort | awk '{ print $2 }')" && $(wc -l <<<"$nodes") == 2 ]]
 }
