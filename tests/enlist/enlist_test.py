@@ -39,6 +39,9 @@ def with_pool(site):
 # --- The main path --------------------------------------------------------------------------------------------------
 
 
+# Requirement 1
+# Requirement 9
+# Requirement 13
 @test(hosts=2)
 def hosts_join_and_run_jobs(site):
     site.init()
@@ -60,6 +63,7 @@ def hosts_join_and_run_jobs(site):
            "a second init changes something")
 
 
+# Requirement 17
 @test(hosts=10)
 def ten_hosts_join_at_once(site):
     with_pool(site)
@@ -228,6 +232,7 @@ def a_node_that_the_full_table_refused_returns_when_there_is_room(site):
 # --- Drains and the gate --------------------------------------------------------------------------------------------
 
 
+# Requirement 2
 @test(hosts=1)
 def a_drain_of_an_administrator_stays(site):
     with_pool(site)
@@ -283,6 +288,7 @@ def a_check_that_fails_keeps_the_gate_closed(site):
     expect("error" not in site.status("h1"), f"the host says {site.status('h1')}")
 
 
+# Requirement 2
 @test(hosts=1)
 def a_drain_at_the_gate_stays(site):
     """An administrator drains a node whose check has not passed yet. The node stays drained when it passes."""
@@ -332,6 +338,7 @@ def a_boot_closes_the_gate_until_the_check_passes(site):
     expect(idle(site.records()["gpu-1"]), "it was drained again")
 
 
+# Requirement 2
 @test(hosts=1)
 def a_drain_is_found_again_on_a_new_record(site):
     """slurmctld has lost what an administrator had set. slurm-enlist knows it."""
@@ -364,6 +371,7 @@ def gone(site, name, host=None):
     expect(not left, f"the host still has {left}")
 
 
+# Requirement 24
 @test(hosts=2)
 def an_idle_node_leaves(site):
     with_pool(site)
@@ -383,6 +391,10 @@ def an_idle_node_leaves(site):
     wait("the command has told it", lambda: "This host has left." in site.log("h2.leave.log"), LIMIT)
 
 
+# Requirement 19
+# Requirement 20
+# Requirement 21
+# Requirement 48
 @test(hosts=1)
 def a_busy_node_leaves_after_its_job(site):
     with_pool(site)
@@ -403,6 +415,7 @@ def a_busy_node_leaves_after_its_job(site):
     gone(site, "gpu-1", "h1")
 
 
+# Requirement 21
 @test(hosts=1)
 def a_leave_goes_on_whatever_is_killed(site):
     with_pool(site)
@@ -439,6 +452,7 @@ def a_leave_goes_on_whatever_is_killed(site):
     gone(site, "gpu-1", "h1")
 
 
+# Requirement 22
 @test(hosts=1)
 def a_node_that_is_kept_works_on(site):
     with_pool(site)
@@ -471,6 +485,11 @@ def a_dead_host_is_removed(site):
     wait("the host is told", lambda: "it must join again, with a new token" in site.status("h1").get("error", ""), LIMIT)
 
 
+# Requirement 26
+# Requirement 27
+# Requirement 28
+# Requirement 48
+# Requirement 49
 @test(hosts=1)
 def a_pool_is_removed_after_its_jobs(site):
     with_pool(site)
@@ -500,6 +519,27 @@ def a_pool_is_removed_after_its_jobs(site):
     expect(site.enlist("h1") == ["gpu-2"], "a name is used again")
 
 
+# Requirement 29
+@test(hosts=1)
+def slurm_ends_the_jobs_of_a_partition_that_goes_first(site):
+    """Why a pool is removed in another order. The coordinator writes back the lines that somebody has removed."""
+    with_pool(site)
+    site.enlist("h1")
+    site.ready("gpu-1")
+    job = site.submit()
+    site.end("ctl", "slurm-enlist coordinator run", "TERM")
+    site.run("ctl", "sed", "-i", "/=gpu /d", POOL_FILE)
+    site.run("ctl", "scontrol", "reconfigure")
+    wait("Slurm has ended the job", lambda: site.job(job) not in ("RUNNING", "COMPLETING"), LIMIT)
+    expect(site.job(job) != "COMPLETED", "the job ended well")
+    site.coordinate()
+    site.ready("gpu-1")
+    expect(site.out("ctl", "srun", "hostname") == "h1", "no job runs there")
+
+
+# Requirement 23
+# Requirement 24
+# Requirement 50
 @test(hosts=2)
 def only_destroy_jobs_ends_jobs(site):
     with_pool(site)
@@ -620,6 +660,7 @@ def a_token_of_another_coordinator_is_refused(site):
     expect(site.processes("h1", "/usr/sbin/slurmd") == before, "slurmd was restarted")
 
 
+# Requirement 33
 @test(hosts=1)
 def bad_pools_are_refused(site):
     site.init()
@@ -755,6 +796,7 @@ def a_slurmd_of_another_release(site):
         expect(site.out("ctl", "srun", "hostname") == "h1", "no job runs there")
 
 
+# Requirement 37
 @test(hosts=1)
 def a_slurmd_that_fails_is_told(site):
     """The cause of a slurmd that ends is told on the host and at the coordinator."""
@@ -780,6 +822,7 @@ def secrets_of(token, key):
             "the auth key": key[:24], "the auth key in base64": base64.b64encode(key[:24]), "the auth key in hex": key[:16].hex().encode()}
 
 
+# Requirement 31
 @test(hosts=2)
 def secrets_are_written_nowhere(site):
     site.run("ctl", "sh", "-c", "head -c 768 /dev/urandom | base64 -w0 >/etc/slurm/slurm.key")

@@ -102,6 +102,7 @@ def refused_by_debian_12(folder, units):
     return done.stdout + done.stderr + (f"exit code {done.returncode}" if done.returncode else "")
 
 
+# Requirement 3
 def a_host_joins_and_its_services_run(site):
     joined(site)
     site.runs("ctl", COORDINATOR, "slurmctld.service")
@@ -207,6 +208,7 @@ def hosts_come_back_after_a_power_cut(site):
     expect(site.out("ctl", "srun", "hostname") == "h1", "no job runs there")
 
 
+# Requirement 3
 def a_slurmd_that_fails_is_told(site):
     """The host and the coordinator report the cause, also after systemd has given up. The agent starts slurmd when the cause is gone."""
     with_pool(site)

@@ -523,6 +523,7 @@ TEST_F(ServerTest, PeopleDrainAndResumeAsWithScontrol) {
   EXPECT_EQ(told(ask("POST", "/v1/nodes/resume", of_nodes({"other"}))).substr(0, 3), "404") << "it is no node of ours";
 }
 
+// Requirement 23
 TEST_F(ServerTest, OnlyTheJobsOnTheNodeAreEnded) {
   joined();
   const auto row = [](int id, const std::string& state, const std::string& nodes) {
@@ -550,6 +551,7 @@ TEST_F(ServerTest, OnlyTheJobsOnTheNodeAreEnded) {
   EXPECT_EQ(told(ask("POST", "/v1/jobs/end", core::Json::object())).substr(0, 3), "404") << "nobody means all nodes";
 }
 
+// Requirement 49
 TEST_F(ServerTest, APoolWithJobsIsNotRemovedByMistake) {
   const std::string job = R"({"job_id":7,"job_state":["RUNNING"],"partition":"gpu","nodes":"gpu-1"})";
   http.on("GET", kBase + "/jobs/", slurm::testing::jobs(job, 200));
