@@ -568,6 +568,17 @@ TEST_F(ServerTest, APoolWithJobsIsNotRemovedByMistake) {
   EXPECT_EQ(told(ask("POST", "/v1/pools", {{"name", "gpu"}})).substr(0, 3), "409");
 }
 
+// Requirement 49
+TEST_F(ServerTest, AJobThatWasSubmittedJustNowKeepsItsPool) {
+  loop.advance(10s);
+  const std::string job = R"({"job_id":7,"job_state":["PENDING"],"partition":"cpu,gpu"})";
+  http.on("GET", kBase + "/jobs/", slurm::testing::jobs(job, 200));
+  http.on("GET", kBase + "/jobs/?update_time=", slurm::testing::jobs(job, 200));
+  EXPECT_THAT(told(ask("POST", "/v1/pools/remove", {{"name", "gpu"}})),
+              HasSubstr("409 jobs use the partition gpu: 7 (PENDING)"));
+  EXPECT_FALSE(store.contents().pools.at("gpu").removing);
+}
+
 TEST_F(ServerTest, ANumberIsNotUsedAgainByAnotherPoolOfTheName) {
   store.set().pools.clear();
   store.set().values[kNumbersValue] = {{"gpu", 7}};
