@@ -519,6 +519,30 @@ def a_pool_is_removed_after_its_jobs(site):
     expect(site.enlist("h1") == ["gpu-2"], "a name is used again")
 
 
+# Requirement 21
+# Requirement 24
+# Requirement 28
+@test(hosts=3)
+def every_job_ends_well_while_nodes_and_their_pool_leave(site):
+    """More jobs than the nodes can run at once. Each leaves a proof at its end, and the proofs are counted."""
+    with_pool(site)
+    hosts = ("h1", "h2", "h3")
+    site.ready(*site.enlist(*hosts))
+    jobs = [site.out("ctl", "sbatch", "--parsable", "--no-requeue", "--output=/dev/null", "--chdir=/tmp", "--wrap",
+                     "sleep 3; echo $SLURM_JOB_ID >>/tmp/proofs") for _ in range(16)]
+    wait("the first nodes are full", lambda: "PENDING" in map(site.job, jobs) and "RUNNING" in map(site.job, jobs), LIMIT)
+    site.run("ctl", "slurm-enlist", "node", "remove", "gpu-1", "--wait", str(LIMIT))
+    gone(site, "gpu-1", "h1")
+    expect("RUNNING" in map(site.job, jobs), "the other nodes run no jobs any more")
+    site.run("ctl", "slurm-enlist", "pool", "remove", "gpu", "--force", "--wait", str(LIMIT))
+    wait("the partition is gone", lambda: "PartitionName=gpu" not in site.out("ctl", "scontrol", "show", "partitions"), LIMIT)
+    for job in jobs:
+        told = site.out("ctl", "scontrol", "show", "job", job)
+        expect("JobState=COMPLETED " in told and "Restarts=0 " in told, f"job {job}: {told}")
+    proofs = [line for host in hosts for line in site.run(host, "cat", "/tmp/proofs", check=False).stdout.split()]
+    expect(sorted(proofs) == sorted(jobs), f"of the jobs {jobs}, these have ended: {proofs}")
+
+
 # Requirement 29
 @test(hosts=1)
 def slurm_ends_the_jobs_of_a_partition_that_goes_first(site):
