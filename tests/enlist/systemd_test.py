@@ -283,9 +283,17 @@ def packages_that_are_removed_leave_slurm_alone(site):
     joined(site)
     job = site.submit()
     slurmd = site.main_pid("h1", "slurmd")
+    # As an upgrade does.
+    agent, coordinator = site.main_pid("h1", AGENT), site.main_pid("ctl", COORDINATOR)
     site.install("h1", "slurm-enlist")
+    site.install("ctl", "slurm-enlist", "slurm-enlist-coordinator")
+    wait("the agent runs the new program", lambda: site.main_pid("h1", AGENT) not in (agent, "0"), LIMIT)
+    wait("the coordinator does", lambda: site.main_pid("ctl", COORDINATOR) not in (coordinator, "0"), LIMIT)
+    wait("it answers", lambda: site.run("ctl", "slurm-enlist", "node", "list", check=False).returncode == 0, LIMIT)
     site.runs("h1", AGENT, "slurmd.service")
-    site.run("h1", "dpkg", "--purge", "slurm-enlist")
+    site.phase("gpu-1", "Ready")
+    done = site.run("h1", "dpkg", "--purge", "slurm-enlist")
+    expect("this host is still a node of its cluster" in done.stderr, f"dpkg says: {done.stdout}{done.stderr}")
     site.run("ctl", "dpkg", "--purge", "slurm-enlist-coordinator")
     for host, unit in (("h1", AGENT), ("ctl", COORDINATOR)):
         expect(site.state(host, unit) == "inactive", f"{unit} of {host} runs still")
