@@ -981,5 +981,73 @@ def units_of_a_charm_join_and_run_jobs(site):
     expect(key not in exchanged, "the key was exchanged")
 
 
+# Requirement 19
+# Requirement 20
+# Requirement 21
+# Requirement 24
+# Requirement 26
+# Requirement 27
+# Requirement 28
+# Requirement 30
+@test(hosts=2)
+def units_of_a_charm_leave_under_a_job(site):
+    """A unit is removed, and then the relation, while jobs run. They end by themselves."""
+    site.init()
+    juju = Juju(site)
+    juju.deploy("slurmctld", "slurmctld", "ctl")
+    juju.deploy("gpu", "slurmd", "h1", partition_config="Default=YES MaxTime=1-0")
+    relation = juju.integrate("gpu", "slurmctld")
+    juju.add_unit("gpu", "h2")
+    for name in ("gpu-0", "gpu-1"):
+        wait(f"{name} is idle", lambda name=name: idle(site.records()[name]), LIMIT)
+    reconfigures = site.reconfigures()
+
+    def no_other_state(name):
+        record = site.records()[name]
+        return "DRAIN" in record["state"] and record["reason"] == "slurm-enlist: leaving"
+
+    # A suspended job does not show in the state of the node, and its deletion would end the job.
+    leaves, stays = site.submit("-w", "gpu-0"), site.submit("-w", "gpu-1")
+    site.run("ctl", "scontrol", "suspend", leaves)
+
+    def meanwhile():
+        expect(juju.statuses["gpu/0"] == ("waiting", f"gpu-0 leaves: jobs are suspended there: {leaves}"), f"{juju.statuses}")
+        expect(no_other_state("gpu-0"), f"gpu-0 is {site.records()['gpu-0']}")
+        time.sleep(12)  # It looks every five seconds.
+        site.run("ctl", "scontrol", "resume", leaves)
+        wait("the job runs on", lambda: site.job(leaves) == "RUNNING", LIMIT)
+        site.ends_well(leaves, "h1")
+
+    juju.remove_unit("gpu/0", meanwhile)
+    expect(set(site.records()) == {"gpu-1"}, f"Slurm has {set(site.records())}")
+    expect(not site.processes("h1", "/usr/sbin/slurmd"), "slurmd still runs")
+    expect("slurm.key" not in site.out("h1", "ls", "/etc/slurm"), "the key is still there")
+    expect(site.job(stays) == "RUNNING" and site.reconfigures() == reconfigures, "a unit that leaves has touched others")
+
+    juju.remove_relation(relation)
+    expect(juju.statuses["gpu/1"] == ("waiting", f"gpu-1 leaves: jobs run there: {stays}"), f"{juju.statuses}")
+    expect(site.reconfigures() == reconfigures + 1 and no_other_state("gpu-1"), "the partition or the node is not closed")
+    expect(site.run("ctl", "sbatch", "--wrap", "true", check=False).returncode != 0, "the partition takes new jobs")
+    juju.everywhere("update-status")
+    expect(juju.statuses["slurmctld/0"] == ("waiting", f"gpu is being removed: jobs use its partition: {stays} (RUNNING)"), f"{juju.statuses}")
+    expect(site.job(stays) == "RUNNING" and len(juju.secrets) == 1, "the relation has gone too early")
+    site.ends_well(stays, "h2")
+
+    def have_gone():
+        juju.everywhere("update-status")
+        return juju.statuses["slurmctld/0"] == ("active", "") and juju.statuses["gpu/1"][0] == "blocked"
+
+    wait("all have gone", have_gone, LIMIT)
+    expect(not site.records() and not juju.secrets, f"Slurm has {site.records()}, Juju has {juju.secrets}")
+    expect("gpu" not in site.out("ctl", "cat", POOL_FILE), "the lines of the partition are still there")
+    expect(site.reconfigures() == reconfigures + 2, f"{site.reconfigures() - reconfigures} reconfigures for one application")
+    expect(not site.processes("h2", "/usr/sbin/slurmd"), "slurmd still runs")
+
+    # It can come back.
+    juju.integrate("gpu", "slurmctld")
+    wait("gpu-1 is idle", lambda: idle(site.records()["gpu-1"]), LIMIT)
+    expect(site.out("ctl", "srun", "hostname") == "h2", "no job runs")
+
+
 if __name__ == "__main__":
     sys.exit(main(__doc__, TESTS))
