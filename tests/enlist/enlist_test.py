@@ -469,6 +469,112 @@ def a_node_that_is_kept_works_on(site):
     site.ready("gpu-1")
 
 
+def record_with(site, name, **values):
+    """Waits until Slurm's record of the node has these values."""
+    def shown():
+        record = site.records().get(name, {})
+        return all((record[key]["number"] if isinstance(record[key], dict) else record[key]) == value for key, value in values.items()) \
+            if record else False
+
+    wait(f"{name} has {values}", shown, LIMIT)
+
+
+@test(hosts=2)
+def a_node_gets_other_words_after_its_job(site):
+    with_pool(site)
+    site.enlist("h1", "h2")
+    site.ready("gpu-1", "gpu-2")
+    job, other = site.submit("-w", "gpu-1"), site.processes("h2", "/usr/sbin/slurmd")
+    before = site.processes("h1", "/usr/sbin/slurmd")
+    site.script("spawn", "ctl", "config.log", "slurm-enlist", "node", "config", "gpu-1", "RealMemory=500", "Weight=7")
+    wait("it waits for the job", lambda: f"jobs run there: {job}" in site.nodes()["gpu-1"]["message"], LIMIT)
+    record = site.records()["gpu-1"]
+    expect("DRAIN" in record["state"] and record["reason"] == "slurm-enlist: configuring", f"{record['state']} {record['reason']}")
+    # It is taken back, and the node works on.
+    site.run("ctl", "slurm-enlist", "node", "config", "gpu-1", "--reset")
+    wait("it is open", lambda: site.nodes()["gpu-1"]["phase"] == "Ready" and "DRAIN" not in site.records()["gpu-1"]["state"], LIMIT)
+    wait("the command has told it", lambda: "somebody has given gpu-1 other words" in site.log("config.log"), LIMIT)
+    # It is wished again. Somebody drains the node meanwhile, and both daemons of ours are killed.
+    site.run("ctl", "slurm-enlist", "node", "config", "gpu-1", "RealMemory=500", "Weight=7", "--wait", "0")
+    wait("it waits for the job", lambda: f"jobs run there: {job}" in site.nodes()["gpu-1"]["message"], LIMIT)
+    wait("it is drained", lambda: site.records()["gpu-1"]["reason"] == "slurm-enlist: configuring", LIMIT)
+    site.run("ctl", "scontrol", "update", "nodename=gpu-1", "state=drain", "reason=bad fan", "comment=rack 4")
+    site.end("ctl", "slurm-enlist coordinator run")
+    site.end("h1", "slurm-enlist agent")
+    site.coordinate()
+    site.agent("h1")
+    wait("it waits for the job", lambda: f"jobs run there: {job}" in site.nodes()["gpu-1"]["message"], LIMIT)
+    expect(site.processes("h1", "/usr/sbin/slurmd") == before, "slurmd was restarted under the job")
+    expect(site.job(job) == "RUNNING", f"the job is {site.job(job)}")
+    site.ends_well(job, "h1")
+    out = site.out("ctl", "slurm-enlist", "node", "config", "gpu-1", "RealMemory=500 Weight=7", "--wait", str(LIMIT))
+    expect("gpu-1: Ready" in out, f"it says {out}")
+    record_with(site, "gpu-1", real_memory=500, weight=7, comment="rack 4", reason="bad fan")
+    expect("DRAIN" in site.records()["gpu-1"]["state"], "the drain of somebody else is undone")
+    expect(site.processes("h1", "/usr/sbin/slurmd") != before, "slurmd was not started again")
+    site.run("ctl", "slurm-enlist", "node", "resume", "gpu-1")
+    site.ready("gpu-1", "gpu-2")
+    expect(site.out("ctl", "srun", "-w", "gpu-1", "hostname") == "h1", "no job runs there")
+    expect(site.processes("h2", "/usr/sbin/slurmd") == other, "the other node was disturbed")
+    # And back.
+    site.run("ctl", "slurm-enlist", "node", "config", "gpu-1", "--reset", "--wait", str(LIMIT))
+    wait("it has its whole memory again", lambda: site.records()["gpu-1"]["real_memory"] > 500, LIMIT)
+    record_with(site, "gpu-1", weight=1, comment="rack 4")
+    site.ready("gpu-1")
+
+
+@test(hosts=1)
+def weight_and_features_change_under_a_job(site):
+    with_pool(site)
+    site.enlist("h1")
+    site.ready("gpu-1")
+    job = site.submit()
+    before = site.processes("h1", "/usr/sbin/slurmd")
+    site.run("ctl", "slurm-enlist", "node", "config", "gpu-1", "Weight=7", "Features=ssd", "--wait", str(LIMIT))
+    record_with(site, "gpu-1", weight=7)
+    expect(sorted(site.records()["gpu-1"]["features"]) == ["gpu", "ssd"], f"{site.records()['gpu-1']['features']}")
+    expect("DRAIN" not in site.records()["gpu-1"]["state"], "the node was drained")
+    # Slurm reverts both when it reconfigures.
+    site.run("ctl", "scontrol", "reconfigure")
+    time.sleep(2)
+    record_with(site, "gpu-1", weight=7)
+    wait("it has the feature", lambda: sorted(site.records()["gpu-1"]["features"]) == ["gpu", "ssd"], LIMIT)
+    # The next start of slurmd has them.
+    expect(site.job(job) == "RUNNING", f"the job is {site.job(job)}")
+    site.ends_well(job, "h1")
+    site.run("ctl", "slurm-enlist", "node", "config", "gpu-1", "Features=nvme", "--wait", str(LIMIT))
+    record_with(site, "gpu-1", weight=1)
+    expect(sorted(site.records()["gpu-1"]["features"]) == ["gpu", "nvme"], f"{site.records()['gpu-1']['features']}")
+    expect(site.processes("h1", "/usr/sbin/slurmd") == before, "slurmd was restarted")
+    site.end("h1", "/usr/sbin/slurmd")
+    wait("it is started with the words", lambda: "nvme" in site.nodes()["gpu-1"]["report"]["conf"], LIMIT)
+    site.ready("gpu-1")
+
+
+@test(hosts=1)
+def words_that_cannot_be_are_refused_or_told(site):
+    with_pool(site)
+    site.enlist("h1")
+    site.ready("gpu-1")
+    before = site.nodes()["gpu-1"], site.processes("h1", "/usr/sbin/slurmd")
+    for words, cause in (("Bogus=1", "Bogus"), ("RealMemory=lots", "RealMemory"), ("State=IDLE", "State"), ("CPUs", "CPUs")):
+        done = site.run("ctl", "slurm-enlist", "node", "config", "gpu-1", words, check=False)
+        expect(done.returncode == 1 and cause in done.stderr, f"{words}: {done.returncode} {done.stderr}")
+    expect((site.nodes()["gpu-1"], site.processes("h1", "/usr/sbin/slurmd")) == before, "a refused word changed something")
+    # Only Slurm knows that the host has less.
+    done = site.run("ctl", "slurm-enlist", "node", "config", "gpu-1", "RealMemory=999000000", "--wait", str(LIMIT), check=False)
+    expect(done.returncode == 1 and "Invalid: " in done.stdout and "Low RealMemory" in done.stdout, f"{done.stdout} {done.stderr}")
+    out = site.out("ctl", "slurm-enlist", "node", "config", "gpu-1", "--reset", "--wait", str(LIMIT))
+    expect("gpu-1: Ready" in out, f"it says {out}")
+    site.ready("gpu-1")
+    # slurmd does not start with these.
+    done = site.run("ctl", "slurm-enlist", "node", "config", "gpu-1", "Gres=gpu:1:2:3:4", "--wait", str(LIMIT), check=False)
+    expect(done.returncode == 1, f"{done.stdout} {done.stderr}")
+    out = site.out("ctl", "slurm-enlist", "node", "config", "gpu-1", "--reset", "--wait", str(LIMIT))
+    expect("gpu-1: Ready" in out, f"it says {out}")
+    site.ready("gpu-1")
+
+
 @test(hosts=1)
 def a_dead_host_is_removed(site):
     with_pool(site)

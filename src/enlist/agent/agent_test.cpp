@@ -31,6 +31,10 @@ struct FakeService final : Service {
     now = {.running = true, .arguments = arguments};
     return {};
   }
+  core::Result<void> prepare(const std::vector<std::string>& arguments) override {
+    acts.emplace_back("prepare " + launch_of(arguments).conf);
+    return {};
+  }
   core::Result<void> reload() override {
     acts.emplace_back("reload");
     return {};
@@ -389,6 +393,44 @@ TEST_F(LeavingAgentTest, ANodeThatStaysAfterAllHasItsSlurmdAgain) {
   told("", Phase::kReady);
   EXPECT_EQ(report()["steps_known"], false);
   EXPECT_THAT(service->acts, ElementsAre("start", "stop", "start"));
+}
+
+TEST_F(LeavingAgentTest, WordsThatSlurmTakesLiveAreWrittenForTheNextStart) {
+  at_work();
+  const auto arguments = service->now.arguments;
+  desired.node_conf = "Weight=5";
+  replies(Phase::kReady);
+  ASSERT_EQ(service->acts.size(), 2U);
+  EXPECT_THAT(service->acts.back(), HasSubstr("prepare CPUs=4"));
+  EXPECT_THAT(service->acts.back(), HasSubstr("Weight=5"));
+  EXPECT_EQ(service->now.arguments, arguments) << "slurmd is not touched";
+  loop.advance(1min);
+  desired.registrations = 1;
+  replies(Phase::kLost);
+  EXPECT_EQ(service->acts.size(), 3U) << "it is written once";
+  EXPECT_EQ(service->acts.back(), "reload");
+  service->now.running = false;
+  loop.advance(1min);
+  EXPECT_EQ(service->acts.back(), "start");
+  EXPECT_THAT(launch_of(*service->now.arguments).conf, HasSubstr("Weight=5"));
+}
+
+TEST_F(LeavingAgentTest, OtherWordsAreStartedAfterTheStop) {
+  at_work();
+  told(kLeaveStop, Phase::kStopping);
+  EXPECT_THAT(service->acts, ElementsAre("start", "stop"));
+  desired.node_conf = "RealMemory=500";
+  told("", Phase::kStarting);
+  EXPECT_THAT(service->acts, ElementsAre("start", "stop", "start"));
+  EXPECT_THAT(launch_of(*service->now.arguments).conf, HasSubstr("RealMemory=500"));
+  EXPECT_EQ(report()["stopped"], false);
+}
+
+TEST_F(LeavingAgentTest, ASlurmdThatEndsAgainAndAgainIsStopped) {
+  at_work();
+  service->now = {.running = false, .error = "slurmd ended", .changing = true, .arguments = service->now.arguments};
+  told(kLeaveStop, Phase::kStopping);
+  EXPECT_THAT(service->acts, ElementsAre("start", "stop"));
 }
 
 TEST_F(LeavingAgentTest, ASlurmdOfSomebodyElseAndItsKeyStay) {

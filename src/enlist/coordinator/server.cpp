@@ -5,6 +5,7 @@
 
 #include "core/base64.hpp"
 #include "core/hash.hpp"
+#include "enlist/coordinator/configuring.hpp"
 #include "enlist/coordinator/leaving.hpp"
 #include "enlist/coordinator/pools_acts.hpp"
 #include "enlist/wire/token.hpp"
@@ -372,6 +373,14 @@ void Server::serve_nodes(const std::string& verb, const net::HttpRequest& reques
   if (verb == "revoke") {
     return change_nodes(
         nodes, "the key of a node is revoked", [nodes](const Contents& now) { return enlist::revoke(now, nodes); },
+        std::move(reply));
+  }
+  if (verb == "config") {
+    const std::string name = nodes.size() == 1 ? nodes.front() : "", words = core::get_string(*body, {"conf"});
+    if (one_line(words) != words) return reply(refusal(422, "the words must be one line, of at most 1000 characters"));
+    return change_nodes(
+        nodes, "an administrator gives a node other words",
+        [this, name, words](const Contents& now) { return configure(now, slurm_now(), name, words, loop_.clock().wall()); },
         std::move(reply));
   }
   if (verb != "drain" && verb != "resume") return reply(refusal(404, "there is no " + one_line(request.target)));

@@ -484,6 +484,64 @@ TEST_F(ServerTest, ANodeThatMayHaveStoppedCannotBeKept) {
   EXPECT_EQ(told(join(join_body())).substr(0, 3), "409") << "it must have left first";
 }
 
+core::Json words_of(const std::string& node, const std::string& words) {
+  return {{"nodes", core::Json::array({node})}, {"conf", words}};
+}
+
+TEST_F(ServerTest, ANodeGetsOtherWords) {
+  joined();
+  const Node& node = store.contents().nodes.at("gpu-1");
+  EXPECT_EQ(told(ask("POST", "/v1/nodes/config", words_of("gpu-1", "RealMemory=500"))).substr(0, 3), "200");
+  EXPECT_EQ(node.node_conf, "") << "it is a wish until nothing runs there";
+  EXPECT_EQ(node.configuring.conf, "RealMemory=500");
+  EXPECT_TRUE(node.configuring.restarts());
+  EXPECT_EQ(node.phase, Phase::kDraining);
+  EXPECT_EQ(body(sync({}))["desired"]["leave"], "steps");
+  EXPECT_EQ(body(sync({}))["desired"]["node_conf"], "");
+  const int commits = store.commits;
+  told(ask("POST", "/v1/nodes/config", words_of("gpu-1", "RealMemory=500")));
+  EXPECT_EQ(store.commits, commits) << "a second time is the same";
+
+  told(ask("POST", "/v1/nodes/config", words_of("gpu-1", "")));
+  EXPECT_FALSE(node.configuring.wanted);
+  EXPECT_EQ(node.phase, Phase::kConfirming);
+  EXPECT_EQ(body(sync({}))["desired"]["leave"], "");
+}
+
+TEST_F(ServerTest, WordsThatSlurmTakesLiveCountAtOnce) {
+  joined().node_conf = "Weight=3 Features=a,b";
+  const Node& node = store.contents().nodes.at("gpu-1");
+  const Phase phase = node.phase;
+  told(ask("POST", "/v1/nodes/config", words_of("gpu-1", "Features=b,c")));
+  EXPECT_EQ(node.node_conf, "Features=b,c");
+  EXPECT_TRUE(node.configuring.live);
+  EXPECT_EQ(node.live, (LiveWords{.weight = true, .dropped = {"a"}}));
+  EXPECT_EQ(node.phase, phase);
+  EXPECT_EQ(body(sync({}))["desired"]["leave"], "");
+  EXPECT_EQ(body(sync({}))["desired"]["node_conf"], "Features=b,c");
+}
+
+TEST_F(ServerTest, WordsThatCannotBeAreRefusedAndChangeNothing) {
+  joined().node_conf = "Weight=3";
+  const int commits = store.commits;
+  for (const auto& [words, why] : std::vector<std::pair<const char*, const char*>>{
+           {"Bogus=1", "422 Bogus"}, {"RealMemory=x", "422 RealMemory"}, {"NodeName=x", "422 NodeName"}})
+    EXPECT_THAT(told(ask("POST", "/v1/nodes/config", words_of("gpu-1", words))), HasSubstr(why));
+  EXPECT_EQ(told(ask("POST", "/v1/nodes/config", words_of("x", "Weight=1"))).substr(0, 3), "404");
+  EXPECT_EQ(told(ask("POST", "/v1/nodes/config", words_of("gpu-1", "Weight=1"), kHost)).substr(0, 3), "403");
+  EXPECT_EQ(store.commits, commits);
+  joined().leaving = {.wanted = true};
+  EXPECT_EQ(told(ask("POST", "/v1/nodes/config", words_of("gpu-1", "Weight=1"))), "409 node gpu-1 leaves");
+}
+
+TEST_F(ServerTest, AHostThatMayHaveStoppedGetsTheLastWords) {
+  joined().configuring = {.wanted = true, .stop = true, .conf = "RealMemory=500"};
+  const Node& node = store.contents().nodes.at("gpu-1");
+  told(ask("POST", "/v1/nodes/config", words_of("gpu-1", "")));
+  EXPECT_TRUE(node.configuring.restarts()) << "slurmd may be stopped, and is started with these";
+  EXPECT_EQ(node.configuring.conf, "");
+}
+
 TEST_F(ServerTest, AHostSpeaksForItself) {
   joined();
   joined("gpu-3", kOtherHost);

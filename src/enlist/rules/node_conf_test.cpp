@@ -120,6 +120,32 @@ RC_GTEST_PROP(MergedConf, WhatIsMergedIsReadAgain, ()) {
   }
 }
 
+std::string problem_of(std::string_view words, const std::vector<std::string>& releases = {"26.05.1", "26.05.1"}) {
+  const auto good = check_node_words(words, releases);
+  return good ? "" : good.error().message;
+}
+
+TEST(NodeWords, AreCheckedForTheReleasesThatMustKnowThem) {
+  EXPECT_EQ(problem_of("RealMemory=500 Weight=5 Features=ssd Topology=default:s1"), "");
+  EXPECT_THAT(problem_of("Bogus=1"), HasSubstr("Bogus"));
+  EXPECT_THAT(problem_of("RealMemory=lots"), HasSubstr("RealMemory"));
+  EXPECT_THAT(problem_of("State=IDLE"), HasSubstr("State: set by slurm-enlist"));
+  EXPECT_THAT(problem_of("Gres='gpu:1'"), HasSubstr("single quote"));
+  EXPECT_EQ(problem_of("Topology=default:s1", {"26.05.1", "24.11.5"}),
+            "Topology: Slurm has it since 25.05, and here is 24.11.5; remove it");
+  EXPECT_EQ(problem_of("Topology=default:s1", {""}), "") << "not known";
+}
+
+TEST(NodeWords, OnlyWeightAndFeaturesChangeLive) {
+  EXPECT_TRUE(differ_live("", "Weight=5 Features=ssd"));
+  EXPECT_TRUE(differ_live("RealMemory=5 Weight=5", "weight=6 realmemory=5"));
+  EXPECT_FALSE(differ_live("", "RealMemory=5"));
+  EXPECT_FALSE(differ_live("Gres=gpu:1 Weight=5", "Gres=gpu:2 Weight=5"));
+  EXPECT_EQ(weight_in("RealMemory=5 weight=7"), 7);
+  EXPECT_EQ(weight_in("RealMemory=5"), 1);
+  EXPECT_THAT(features_in("Features=a,b Feature=c"), ElementsAre("a", "b", "c"));
+}
+
 // Requirement 34
 // Requirement 36
 // Requirement 44

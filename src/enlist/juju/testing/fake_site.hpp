@@ -195,6 +195,7 @@ class FakeService final : public Service {
     if (now.running) slurm_.add(launch_of(arguments));
     return {};
   }
+  core::Result<void> prepare(const std::vector<std::string>&) override { return {}; }
   core::Result<void> reload() override {
     ++reloads;
     return {};
