@@ -479,6 +479,9 @@ def record_with(site, name, **values):
     wait(f"{name} has {values}", shown, LIMIT)
 
 
+# Requirement 2
+# Requirement 39
+# Requirement 40
 @test(hosts=2)
 def a_node_gets_other_words_after_its_job(site):
     with_pool(site)
@@ -551,6 +554,8 @@ def weight_and_features_change_under_a_job(site):
     site.ready("gpu-1")
 
 
+# Requirement 38
+# Requirement 40
 @test(hosts=1)
 def words_that_cannot_be_are_refused_or_told(site):
     with_pool(site)

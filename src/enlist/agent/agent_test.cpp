@@ -415,6 +415,7 @@ TEST_F(LeavingAgentTest, WordsThatSlurmTakesLiveAreWrittenForTheNextStart) {
   EXPECT_THAT(launch_of(*service->now.arguments).conf, HasSubstr("Weight=5"));
 }
 
+// Requirement 40
 TEST_F(LeavingAgentTest, OtherWordsAreStartedAfterTheStop) {
   at_work();
   told(kLeaveStop, Phase::kStopping);

@@ -521,6 +521,7 @@ TEST_F(ServerTest, WordsThatSlurmTakesLiveCountAtOnce) {
   EXPECT_EQ(body(sync({}))["desired"]["node_conf"], "Features=b,c");
 }
 
+// Requirement 38
 TEST_F(ServerTest, WordsThatCannotBeAreRefusedAndChangeNothing) {
   joined().node_conf = "Weight=3";
   const int commits = store.commits;
