@@ -196,11 +196,11 @@ class Commands {
     for (const core::Json& job : answer ? members(*answer, "jobs") : core::Json::array())
       all = all && core::get_string(job, {"error"}).empty();
     const int code = told(answer, [this](const core::Json& body) {
-      return listed(body, "jobs", {{"JOB", "USER", "PARTITION", "NODES", "RESULT"}}, [](const core::Json& job) {
+      return listed(body, "jobs", {{"JOB", "NAME", "USER", "PARTITION", "NODES", "RESULT"}}, [](const core::Json& job) {
         const std::string error = core::get_string(job, {"error"});
-        return std::vector{core::get_string(job, {"job"}), or_dash(core::get_string(job, {"user"})),
-                           or_dash(core::get_string(job, {"partition"})), core::get_string(job, {"nodes"}),
-                           error.empty() ? "ended" : "not ended: " + error};
+        return std::vector{core::get_string(job, {"job"}),           or_dash(core::get_string(job, {"name"})),
+                           or_dash(core::get_string(job, {"user"})), or_dash(core::get_string(job, {"partition"})),
+                           core::get_string(job, {"nodes"}),         error.empty() ? "ended" : "not ended: " + error};
       });
     });
     return all ? code : 1;

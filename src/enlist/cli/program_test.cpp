@@ -214,9 +214,10 @@ TEST_F(ProgramTest, OtherVerbsForNodesAndPools) {
 
 TEST_F(ProgramTest, JobsThatWereEndedAreNamed) {
   answers["/v1/jobs/end"] = {
-      {"jobs", core::Json::array({{{"job", "12"}, {"user", "ann"}, {"partition", "gpu"}, {"nodes", "gpu-1"}}})}};
+      {"jobs",
+       core::Json::array({{{"job", "12"}, {"name", "train"}, {"user", "ann"}, {"partition", "gpu"}, {"nodes", "gpu-[1-2]"}}})}};
   EXPECT_EQ(run("destroy-jobs gpu-1"), 0);
-  EXPECT_THAT(out, HasSubstr("12   ann   gpu        gpu-1  ended"));
+  EXPECT_THAT(out, HasSubstr("12   train  ann   gpu        gpu-[1-2]  ended"));
   EXPECT_EQ(asked.back(), R"(/v1/jobs/end {"node":"gpu-1"})");
   answers["/v1/jobs/end"]["jobs"][0]["error"] = "Access denied";
   EXPECT_EQ(run("destroy-jobs --pool gpu"), 1);

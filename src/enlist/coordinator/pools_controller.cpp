@@ -60,7 +60,6 @@ std::shared_ptr<const PoolsObserved> PoolsController::observe_typed(const run::K
   auto out = std::make_shared<PoolsObserved>(PoolsObserved{.context = context, .cluster = cluster_});
   out->pools = contents.pools;
   for (const auto& [name, node] : contents.nodes) {
-    if (!node.confirmed.empty()) out->confirmed.insert(node.pool);
     const auto pool = contents.pools.find(node.pool);
     if (pool == contents.pools.end() || !pool->second.removing) continue;
     PoolsObserved::Left& left = out->left[node.pool];

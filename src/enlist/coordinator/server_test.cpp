@@ -587,7 +587,7 @@ TEST_F(ServerTest, OnlyTheJobsOnTheNodeAreEnded) {
   joined();
   const auto row = [](int id, const std::string& state, const std::string& nodes) {
     return R"({"job_id":)" + std::to_string(id) + R"(,"job_state":[")" + state +
-           R"("],"user_name":"ann","partition":"gpu","nodes":")" + nodes + R"("})";
+           R"("],"name":"train","user_name":"ann","partition":"gpu","nodes":")" + nodes + R"("})";
   };
   const auto rows = row(1, "RUNNING", "gpu-1") + "," + row(2, "RUNNING", "gpu-2") + "," + row(3, "PENDING", "") + "," +
                     row(4, "SUSPENDED", "gpu-[1-2]");
@@ -604,6 +604,8 @@ TEST_F(ServerTest, OnlyTheJobsOnTheNodeAreEnded) {
   EXPECT_THAT(ended, ElementsAre("1", "4"));
   ASSERT_EQ(reply["jobs"].size(), 2U);
   EXPECT_EQ(reply["jobs"][0]["user"], "ann");
+  EXPECT_EQ(reply["jobs"][0]["name"], "train");
+  EXPECT_EQ(reply["jobs"][1]["nodes"], "gpu-[1-2]") << "it is told which other nodes a job held";
   EXPECT_FALSE(reply["jobs"][0].contains("error"));
   EXPECT_TRUE(reply["jobs"][1].contains("error"));
   EXPECT_EQ(told(ask("POST", "/v1/jobs/end", {{"node", "x"}})), "404 there is no node x");

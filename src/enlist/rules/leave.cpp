@@ -98,13 +98,17 @@ class LeaveJudging {
   [[nodiscard]] bool forced() const {
     return leaves_ && node_.leaving.force && in_.asked_at && in_.now - *in_.asked_at >= kForcedAfter;
   }
+  /// Reports whether the host has said what runs there, and may still be right. Force does not end that either.
+  [[nodiscard]] bool reports_steps() const {
+    return report_.steps_known && !report_.steps.empty() && !agent_silent() && !(leaves_ && node_.revoked);
+  }
   /// Reports whether slurmd need not have been stopped. If it registers again, it is behind the gate.
   [[nodiscard]] bool may_skip_host() const {
     // The host that gets other words is needed.
     if (!leaves_) return false;
     if (node_.revoked || dead()) return true;
     const bool unheard = !in_.heard_at || in_.now - *in_.heard_at >= kForcedAfter;
-    return forced() && (unheard || !report_.steps_known || !report_.error.empty());
+    return forced() && !reports_steps() && (unheard || !report_.steps_known || !report_.error.empty());
   }
   [[nodiscard]] std::string unheard() const {
     if (!agent_silent()) return "";
@@ -113,7 +117,7 @@ class LeaveJudging {
   }
 
   [[nodiscard]] std::optional<Keeper> kept_on_host() const {
-    if (may_skip_host() || forced()) return std::nullopt;
+    if (!reports_steps() && (may_skip_host() || forced())) return std::nullopt;
     if (!report_.steps_known)
       return Keeper{.kind = "agent", .text = "its agent has not reported yet whether steps run on the host" + unheard()};
     if (report_.steps.empty()) return std::nullopt;
@@ -135,7 +139,10 @@ class LeaveJudging {
     if (record_ == nullptr) return std::nullopt;
     if (record_->state.has("COMPLETING"))
       return Keeper{.kind = "completing", .text = "Slurm still shows a job there that is completing, such as its epilog"};
-    if (record_->state.base != "IDLE" && record_->state.base != "DOWN")
+    const std::string& base = record_->state.base;
+    // A node whose registration Slurm refused from the beginning is UNKNOWN.
+    const bool refused = base == "UNKNOWN" && record_->state.has("INVALID_REG");
+    if (base != "IDLE" && base != "DOWN" && !refused)
       return Keeper{.kind = "state", .text = "Slurm shows it as " + record_->state.base};
     if (record_->state.has("RESERVED") || !record_->reservation.empty()) {
       return Keeper{.kind = "reservation",

@@ -138,6 +138,14 @@ const std::vector<LeaveRow>& leave_table() {
        "completing", ""},
       {"only the node says that it works", [](Leave& c) { c.record.state.base = "MIXED"; }, Phase::kDraining,
        "Slurm shows it as MIXED", ""},
+      {"Slurm does not know it yet", [](Leave& c) { c.record.state.base = "UNKNOWN"; }, Phase::kDraining,
+       "Slurm shows it as UNKNOWN", ""},
+      {"Slurm has refused its registration",
+       [](Leave& c) {
+         c.record.state.base = "UNKNOWN";
+         c.record.state.flags.insert("INVALID_REG");
+       },
+       Phase::kStopping, "the agent stops slurmd", "stop"},
       {"a job whose nodes cannot be read",
        [](Leave& c) {
          slurm::Job& job = c.job("RUNNING");
@@ -337,6 +345,35 @@ const std::vector<LeaveRow>& leave_table() {
          c.heard_at = c.now;
        },
        Phase::kDeleting, "deleted", "stop erase"},
+      {"by force, with steps that Slurm does not know",
+       [](Leave& c) {
+         c.node.leaving.force = true;
+         c.now = kBegin + kForcedAfter;
+         c.heard_at = c.now;
+         c.node.report.steps = {"12.0"};
+         c.node.report.error = "step 12.0 runs on the host";
+       },
+       Phase::kDraining, "steps still run on the host: 12.0", ""},
+      {"by force, with steps, and the agent waits for an answer",
+       [](Leave& c) {
+         c.node.leaving.force = true;
+         c.now = kBegin + kSilentAfter - kTick;
+         c.node.report.steps = {"12.0"};
+       },
+       Phase::kDraining, "steps still run on the host: 12.0", ""},
+      {"by force, with steps that an agent reported that is silent",
+       [](Leave& c) {
+         c.node.leaving.force = true;
+         c.unheard();
+         c.node.report.steps = {"12.0"};
+       },
+       Phase::kDeleting, "deleted", "stop erase"},
+      {"with steps that an agent reported that is silent",
+       [](Leave& c) {
+         c.unheard();
+         c.node.report.steps = {"12.0"};
+       },
+       Phase::kDraining, "steps still run on the host: 12.0", ""},
       {"by force, with a job",
        [](Leave& c) {
          c.node.leaving.force = true;
