@@ -39,6 +39,9 @@ def with_pool(site):
 # --- The main path --------------------------------------------------------------------------------------------------
 
 
+# Requirement 1
+# Requirement 9
+# Requirement 13
 @test(hosts=2)
 def hosts_join_and_run_jobs(site):
     site.init()
@@ -60,6 +63,7 @@ def hosts_join_and_run_jobs(site):
            "a second init changes something")
 
 
+# Requirement 17
 @test(hosts=10)
 def ten_hosts_join_at_once(site):
     with_pool(site)
@@ -253,6 +257,7 @@ def a_node_that_the_full_table_refused_returns_when_there_is_room(site):
 # --- Drains and the gate --------------------------------------------------------------------------------------------
 
 
+# Requirement 2
 @test(hosts=1)
 def a_drain_of_an_administrator_stays(site):
     with_pool(site)
@@ -308,6 +313,7 @@ def a_check_that_fails_keeps_the_gate_closed(site):
     expect("error" not in site.status("h1"), f"the host says {site.status('h1')}")
 
 
+# Requirement 2
 @test(hosts=1)
 def a_drain_at_the_gate_stays(site):
     """An administrator drains a node whose check has not passed yet. The node stays drained when it passes."""
@@ -357,6 +363,7 @@ def a_boot_closes_the_gate_until_the_check_passes(site):
     expect(idle(site.records()["gpu-1"]), "it was drained again")
 
 
+# Requirement 2
 @test(hosts=1)
 def a_drain_is_found_again_on_a_new_record(site):
     """slurmctld has lost what an administrator had set. slurm-enlist knows it."""
@@ -389,6 +396,7 @@ def gone(site, name, host=None):
     expect(not left, f"the host still has {left}")
 
 
+# Requirement 24
 @test(hosts=2)
 def an_idle_node_leaves(site):
     with_pool(site)
@@ -408,6 +416,10 @@ def an_idle_node_leaves(site):
     wait("the command has told it", lambda: "This host has left." in site.log("h2.leave.log"), LIMIT)
 
 
+# Requirement 19
+# Requirement 20
+# Requirement 21
+# Requirement 48
 @test(hosts=1)
 def a_busy_node_leaves_after_its_job(site):
     with_pool(site)
@@ -428,6 +440,7 @@ def a_busy_node_leaves_after_its_job(site):
     gone(site, "gpu-1", "h1")
 
 
+# Requirement 21
 @test(hosts=1)
 def a_leave_goes_on_whatever_is_killed(site):
     with_pool(site)
@@ -464,6 +477,7 @@ def a_leave_goes_on_whatever_is_killed(site):
     gone(site, "gpu-1", "h1")
 
 
+# Requirement 22
 @test(hosts=1)
 def a_node_that_is_kept_works_on(site):
     with_pool(site)
@@ -490,6 +504,9 @@ def record_with(site, name, **values):
     wait(f"{name} has {values}", shown, LIMIT)
 
 
+# Requirement 2
+# Requirement 39
+# Requirement 40
 @test(hosts=2)
 def a_node_gets_other_words_after_its_job(site):
     with_pool(site)
@@ -562,6 +579,8 @@ def weight_and_features_change_under_a_job(site):
     site.ready("gpu-1")
 
 
+# Requirement 38
+# Requirement 40
 @test(hosts=1)
 def words_that_cannot_be_are_refused_or_told(site):
     with_pool(site)
@@ -602,6 +621,11 @@ def a_dead_host_is_removed(site):
     wait("the host is told", lambda: "it must join again, with a new token" in site.status("h1").get("error", ""), LIMIT)
 
 
+# Requirement 26
+# Requirement 27
+# Requirement 28
+# Requirement 48
+# Requirement 49
 @test(hosts=1)
 def a_pool_is_removed_after_its_jobs(site):
     with_pool(site)
@@ -631,6 +655,52 @@ def a_pool_is_removed_after_its_jobs(site):
     expect(site.enlist("h1") == ["gpu-2"], "a name is used again")
 
 
+# Requirement 21
+# Requirement 24
+# Requirement 28
+@test(hosts=3)
+def every_job_ends_well_while_nodes_and_their_pool_leave(site):
+    """More jobs than the nodes can run at once. Each leaves a proof at its end, and the proofs are counted."""
+    with_pool(site)
+    hosts = ("h1", "h2", "h3")
+    site.ready(*site.enlist(*hosts))
+    jobs = site.out("ctl", "sh", "-c", """for i in $(seq 18); do sbatch --parsable --no-requeue --output=/dev/null --chdir=/tmp --wrap \\
+        'sleep 3; echo $SLURM_JOB_ID >>/tmp/proofs'; done""").split()
+    wait("some run", lambda: site.out("ctl", "squeue", "--noheader", "--states=RUNNING"), LIMIT)
+    site.run("ctl", "slurm-enlist", "node", "remove", "gpu-1", "--wait", "0")
+    expect(site.out("ctl", "squeue", "--noheader", "--states=PENDING"), "no jobs are left for the other nodes")
+    wait("gpu-1 has left", lambda: "gpu-1" not in site.records(), LIMIT)
+    site.run("ctl", "slurm-enlist", "pool", "remove", "gpu", "--force", "--wait", str(2 * LIMIT))
+    wait("the partition is gone", lambda: "PartitionName=gpu" not in site.out("ctl", "scontrol", "show", "partitions"), LIMIT)
+    told = {job: site.out("ctl", "scontrol", "show", "job", job) for job in jobs}
+    expect(len(told) == 18, f"the jobs are {jobs}")
+    for job, text in told.items():
+        expect("JobState=COMPLETED " in text and "Restarts=0 " in text, f"job {job}: {text}")
+    proofs = [line for host in hosts for line in site.run(host, "cat", "/tmp/proofs", check=False).stdout.split()]
+    expect(sorted(proofs) == sorted(jobs), f"of the jobs {jobs}, these have ended: {proofs}")
+
+
+# Requirement 29
+@test(hosts=1)
+def slurm_ends_the_jobs_of_a_partition_that_goes_first(site):
+    """Why a pool is removed in another order. The coordinator writes back the lines that somebody has removed."""
+    with_pool(site)
+    site.enlist("h1")
+    site.ready("gpu-1")
+    job = site.submit()
+    site.end("ctl", "slurm-enlist coordinator run", "TERM")
+    site.run("ctl", "sed", "-i", "/=/d", POOL_FILE)
+    site.run("ctl", "scontrol", "reconfigure")
+    wait("Slurm has ended the job", lambda: site.job(job) not in ("RUNNING", "COMPLETING"), LIMIT)
+    expect(site.job(job) != "COMPLETED", "the job ended well")
+    site.coordinate()
+    site.ready("gpu-1")
+    expect(site.out("ctl", "srun", "hostname") == "h1", "no job runs there")
+
+
+# Requirement 23
+# Requirement 24
+# Requirement 50
 @test(hosts=2)
 def only_destroy_jobs_ends_jobs(site):
     with_pool(site)
@@ -757,6 +827,7 @@ def a_token_of_another_coordinator_is_refused(site):
     expect(site.processes("h1", "/usr/sbin/slurmd") == before, "slurmd was restarted")
 
 
+# Requirement 33
 @test(hosts=1)
 def bad_pools_are_refused(site):
     site.init()
@@ -892,6 +963,7 @@ def a_slurmd_of_another_release(site):
         expect(site.out("ctl", "srun", "hostname") == "h1", "no job runs there")
 
 
+# Requirement 37
 @test(hosts=1)
 def a_slurmd_that_fails_is_told(site):
     """The cause of a slurmd that ends is told on the host and at the coordinator."""
@@ -1019,6 +1091,7 @@ def secrets_of(token, key):
             "the auth key": key[:24], "the auth key in base64": base64.b64encode(key[:24]), "the auth key in hex": key[:16].hex().encode()}
 
 
+# Requirement 31
 @test(hosts=2)
 def secrets_are_written_nowhere(site):
     site.run("ctl", "sh", "-c", "head -c 768 /dev/urandom | base64 -w0 >/etc/slurm/slurm.key")

@@ -297,6 +297,7 @@ TEST_F(AgentTest, TheCheckScriptDecidesWhenSlurmMayStartJobs) {
   EXPECT_EQ(std::ranges::count(host->ran, "/usr/local/bin/check gpu-1 gpu"), ran) << "once for each start of slurmd";
 }
 
+// Requirement 42
 TEST_F(AgentTest, TheDetectorOfGpusAddsWords) {
   options.gpu_detector = "/usr/local/bin/gpus";
   host->programs[options.gpu_detector].out = "Gres=gpu:a100:2\n";
@@ -398,6 +399,7 @@ TEST_F(LeavingAgentTest, GoesOnAfterEachEndOfTheProcess) {
   EXPECT_TRUE(ended);
 }
 
+// Requirement 20
 TEST_F(LeavingAgentTest, NothingIsStoppedWhileStepsRunOrMayRun) {
   at_work();
   service->on_host = {"12.0"};
@@ -442,6 +444,7 @@ TEST_F(LeavingAgentTest, WordsThatSlurmTakesLiveAreWrittenForTheNextStart) {
   EXPECT_THAT(launch_of(*service->now.arguments).conf, HasSubstr("Weight=5"));
 }
 
+// Requirement 40
 TEST_F(LeavingAgentTest, OtherWordsAreStartedAfterTheStop) {
   at_work();
   told(kLeaveStop, Phase::kStopping);

@@ -189,7 +189,7 @@ class Commands {
         show(shown, flags_.name, or_dash(core::get_string(pool, {"problem"})));
         return false;
       }
-      show(shown, flags_.name, "it is removed");
+      show(shown, flags_.name, "it is removed; slurmctld drops its partition within seconds");
       return true;
     });
   }

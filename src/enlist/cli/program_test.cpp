@@ -205,11 +205,11 @@ TEST_F(ProgramTest, OtherVerbsForNodesAndPools) {
               ElementsAre(R"(/v1/nodes/keep {"nodes":["a-1","a-2"]})", R"(/v1/nodes/revoke {"nodes":["a-1"]})",
                           R"(/v1/nodes/drain {"nodes":["a-1"],"reason":"bad fan"})", R"(/v1/nodes/resume {"nodes":["a-1"]})"));
   asked.clear();
-  answers["/v1/pools"] = {{"pools", core::Json::array({{{"name", "gpu"}, {"problem", "it is being removed: 1 nodes leave"}}})}};
+  answers["/v1/pools"] = {{"pools", core::Json::array({{{"name", "gpu"}, {"problem", "it is being removed: 1 node leaves"}}})}};
   on_sleep = [this] { answers["/v1/pools"] = {{"pools", core::Json::array()}}; };
   EXPECT_EQ(run("pool remove gpu"), 0) << err;
   EXPECT_EQ(asked.front(), R"(/v1/pools/remove {"force":false,"name":"gpu"})");
-  EXPECT_EQ(out, "gpu: it is being removed: 1 nodes leave\ngpu: it is removed\n");
+  EXPECT_EQ(out, "gpu: it is being removed: 1 node leaves\ngpu: it is removed; slurmctld drops its partition within seconds\n");
 }
 
 TEST_F(ProgramTest, JobsThatWereEndedAreNamed) {

@@ -69,6 +69,8 @@ struct PoolsObserved {
 
 /// Returns the jobs that run or wait in a partition, as "12 (RUNNING)". A job whose partition cannot be read is among them.
 [[nodiscard]] std::vector<std::string> jobs_in(const slurm::Snapshot& slurm, std::string_view partition);
+[[nodiscard]] std::vector<std::string> jobs_in(const std::vector<std::shared_ptr<const slurm::Job>>& jobs,
+                                               std::string_view partition);
 
 /// Return the state of the rollout as it is stored, and read it. Error: kInvalid with the member's name.
 [[nodiscard]] core::Json to_json(const slurm::rollout::State& state);

@@ -421,14 +421,20 @@ void Server::remove_pool(const net::HttpRequest& request, Reply reply) {
   const core::Result<core::Json> body = core::parse_json(request.body);
   if (!body || !body->is_object()) return reply(refusal(422, "the body is not a JSON object"));
   const std::string name = core::get_string(*body, {"name"});
-  store_.commit([this, name, force = core::get_bool(*body, {"force"})](
-                    const Contents& now) { return enlist::remove_pool(now, slurm_now(), name, force); },
-                [this, alive = std::weak_ptr(alive_), name, reply = std::move(reply)](const core::Result<void>& result) {
-                  if (alive.expired()) return;
-                  if (!result) return reply(refusal(result.error()));
-                  log_.info("a pool is being removed", {{"pool", name}});
-                  reply(answer(200, core::Json::object()));
-                });
+  const bool force = core::get_bool(*body, {"force"});
+  // A job that was submitted just now is not in the snapshot yet.
+  clusters_.live_jobs(
+      options_.cluster, [this, alive = std::weak_ptr(alive_), name, force, reply = std::move(reply)](LiveJobs jobs) {
+        if (alive.expired()) return;
+        store_.commit(
+            [name, force, jobs = std::move(jobs)](const Contents& now) { return enlist::remove_pool(now, jobs, name, force); },
+            [this, alive, name, reply](const core::Result<void>& result) {
+              if (alive.expired()) return;
+              if (!result) return reply(refusal(result.error()));
+              log_.info("a pool is being removed", {{"pool", name}});
+              reply(answer(200, core::Json::object()));
+            });
+      });
 }
 
 void Server::end_jobs(const net::HttpRequest& request, Reply reply) {

@@ -522,6 +522,7 @@ TEST_F(ServerTest, WordsThatSlurmTakesLiveCountAtOnce) {
   EXPECT_EQ(body(sync({}))["desired"]["node_conf"], "Features=b,c");
 }
 
+// Requirement 38
 TEST_F(ServerTest, WordsThatCannotBeAreRefusedAndChangeNothing) {
   joined().node_conf = "Weight=3";
   const int commits = store.commits;
@@ -582,6 +583,7 @@ TEST_F(ServerTest, PeopleDrainAndResumeAsWithScontrol) {
   EXPECT_EQ(told(ask("POST", "/v1/nodes/resume", of_nodes({"other"}))).substr(0, 3), "404") << "it is no node of ours";
 }
 
+// Requirement 23
 TEST_F(ServerTest, OnlyTheJobsOnTheNodeAreEnded) {
   joined();
   const auto row = [](int id, const std::string& state, const std::string& nodes) {
@@ -611,6 +613,7 @@ TEST_F(ServerTest, OnlyTheJobsOnTheNodeAreEnded) {
   EXPECT_EQ(told(ask("POST", "/v1/jobs/end", core::Json::object())).substr(0, 3), "404") << "nobody means all nodes";
 }
 
+// Requirement 49
 TEST_F(ServerTest, APoolWithJobsIsNotRemovedByMistake) {
   const std::string job = R"({"job_id":7,"job_state":["RUNNING"],"partition":"gpu","nodes":"gpu-1"})";
   http.on("GET", kBase + "/jobs/", slurm::testing::jobs(job, 200));
@@ -625,6 +628,17 @@ TEST_F(ServerTest, APoolWithJobsIsNotRemovedByMistake) {
   EXPECT_TRUE(store.contents().tokens.empty());
   EXPECT_EQ(told(ask("POST", "/v1/tokens", {{"pool", "gpu"}})), "409 pool gpu is being removed");
   EXPECT_EQ(told(ask("POST", "/v1/pools", {{"name", "gpu"}})).substr(0, 3), "409");
+}
+
+// Requirement 49
+TEST_F(ServerTest, AJobThatWasSubmittedJustNowKeepsItsPool) {
+  loop.advance(10s);
+  const std::string job = R"({"job_id":7,"job_state":["PENDING"],"partition":"cpu,gpu"})";
+  http.on("GET", kBase + "/jobs/", slurm::testing::jobs(job, 200));
+  http.on("GET", kBase + "/jobs/?update_time=", slurm::testing::jobs(job, 200));
+  EXPECT_THAT(told(ask("POST", "/v1/pools/remove", {{"name", "gpu"}})),
+              HasSubstr("409 jobs use the partition gpu: 7 (PENDING)"));
+  EXPECT_FALSE(store.contents().pools.at("gpu").removing);
 }
 
 TEST_F(ServerTest, ANumberIsNotUsedAgainByAnotherPoolOfTheName) {

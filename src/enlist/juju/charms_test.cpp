@@ -25,7 +25,9 @@ core::Json value(const Databag& databag, const char* key) {
 
 // --- the application is integrated ---
 
+// Requirement 6
 // Requirement 7
+// Requirement 42
 TEST(JujuCharms, TheLeaderOfSlurmdPublishesPartitionAndNodeSet) {
   FakeSite site;
   site.deploy("slurmctld", "slurmctld");
@@ -40,6 +42,7 @@ TEST(JujuCharms, TheLeaderOfSlurmdPublishesPartitionAndNodeSet) {
 }
 
 // Requirement 8
+// Requirement 50
 TEST(JujuCharms, PartitionNodeSetAndFeatureAreCalledLikeTheApplication) {
   FakeSite site;
   site.deploy("slurmctld", "slurmctld");
@@ -75,6 +78,7 @@ TEST(JujuCharms, APartitionThatIsPublishedAnewReplacesItsLine) {
   EXPECT_EQ(site.reconfigures(), 2);
 }
 
+// Requirement 6
 // Requirement 10
 TEST(JujuCharms, EachRelationHasASecretOfItsOwnWhoseIdAloneIsPublished) {
   FakeSite site;
@@ -632,6 +636,8 @@ TEST(JujuCharms, ANewLeaderTakesOverFromTheData) {
   EXPECT_THAT(site.pools("slurmctld/1"), HasSubstr("PartitionName=slurmd Nodes=slurmd MaxTime=1-0\n"));
 }
 
+// Requirement 32
+// Requirement 41
 TEST(JujuCharms, OnlyLeadersWrite) {
   FakeSite site;
   site.deploy("slurmctld", "slurmctld", 2);
@@ -669,6 +675,8 @@ TEST(JujuCharms, TheKeyIsNeverInTheExchangedDataNorInALog) {
 }
 
 // Requirement 32
+// Requirement 45
+// Requirement 50
 TEST(JujuCharms, DataOfAnotherApplicationAreNotBelieved) {
   FakeSite site;
   site.begin();
@@ -716,8 +724,10 @@ TEST(JujuCharms, AWrongOptionIsReportedAndPublishesNothing) {
 
 // --- slurmd ---
 
+// Requirement 5
 // Requirement 34
 // Requirement 36
+// Requirement 44
 TEST(JujuCharms, SlurmdRunsWithTheArgumentsOfADynamicNode) {
   FakeSite site;
   site.slurm.up = {"ctl", "spare"};
@@ -728,6 +738,7 @@ TEST(JujuCharms, SlurmdRunsWithTheArgumentsOfADynamicNode) {
 }
 
 // Requirement 35
+// Requirement 42
 TEST(JujuCharms, TheAdministratorsWordsWinOverWhatIsDetected) {
   FakeSite site;
   site.deploy_both();
@@ -756,6 +767,7 @@ TEST(JujuCharms, OtherReadingsOfTheHardwareDoNotRestartSlurmd) {
   EXPECT_THAT(site.launch("slurmd/0").conf, HasSubstr("RealMemory=63999"));
 }
 
+// Requirement 4
 // Requirement 37
 TEST(JujuCharms, AFailedStartIsLoggedAndShownOnThatUnitOnly) {
   FakeSite site;
@@ -781,6 +793,7 @@ TEST(JujuCharms, AStartThatSystemdRefusesIsAStatusAndNoFailedHook) {
   EXPECT_EQ(site.juju.statuses["slurmd/0"].kind, Kind::kActive);
 }
 
+// Requirement 4
 TEST(JujuCharms, ANodeThatSlurmDoesNotTakeIsNotShownAsActive) {
   FakeSite site;
   site.slurm.full = true;
