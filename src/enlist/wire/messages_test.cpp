@@ -136,7 +136,7 @@ struct Draw {
   static core::WallTime time() {
     return core::WallTime{core::Duration{*rc::gen::inRange<std::int64_t>(0, 253'402'300'799'999)}};
   }
-  static Report report() { return {text(), text(), text(), text(), text(), yes(), text(), number(), text(), yes(), time()}; }
+  static Report report() { return {text(), text(), text(), text(), text(), yes(), text(), text(), number(), text(), yes(), time()}; }
   static Node node() {
     Node out{.name = text(), .pool = text(), .key = text(), .node_conf = text(), .registrations = number()};
     out.revoked = yes();
