@@ -870,7 +870,7 @@ def a_pool_that_slurmctld_refuses_is_rolled_back(site):
     site.enlist("h1")
     site.ready("gpu-1")
     file = site.out("ctl", "cat", POOL_FILE)
-    site.pool("bad", "--partition", "Alternate=nowhere QOS=none")
+    site.pool("bad", "--partition", "TRESBillingWeights=nothing=1")
     wait("the pool has a problem", lambda: "slurmctld refused the pool file" in site.pools()["bad"]["problem"], LIMIT)
     wait("the file is as before", lambda: site.out("ctl", "cat", POOL_FILE) == file, LIMIT)
     expect(not site.pools()["gpu"].get("problem"), f"pool gpu has the problem {site.pools()['gpu']['problem']}")
@@ -1212,7 +1212,7 @@ def units_of_a_charm_join_and_run_jobs(site):
 
     # A partition that slurmctld refuses takes nothing from the others.
     file = site.out("ctl", "cat", POOL_FILE)
-    juju.configure("gpu", partition_config="Default=YES Alternate=nowhere QOS=none")
+    juju.configure("gpu", partition_config="Default=YES TRESBillingWeights=nothing=1")
     expect(juju.statuses["slurmctld/0"][0] == "blocked" and site.out("ctl", "cat", POOL_FILE) == file, f"{juju.statuses}")
     expect("MaxTime=2-00:00:00" in site.out("ctl", "scontrol", "show", "partition", "gpu"), "the partition is not as before")
     site.ends_well(job, "h1")
