@@ -774,8 +774,13 @@ def a_slurmd_that_fails_is_told(site):
 
 # What Slurm logs when it cannot verify a message, in 24.11 to 26.05.
 NOT_VERIFIED = ("uthentication", "could not find kid", "jwt_decode", "decode_jwt", "token expired", "verify_internal", "auth_g_verify")
-# How long what a key has signed is accepted: an hour of the test in seconds, but long enough for a slow machine.
+# How long what a key has signed is accepted, in seconds: long enough for a slow machine.
 SIGNED_FOR = 20
+
+
+def short_lived(site):
+    """Makes what a key has signed expire soon."""
+    site.run("ctl", "sh", "-c", f"echo AuthInfo=ttl={SIGNED_FOR},cred_expire={SIGNED_FOR} >>/etc/slurm/slurm.conf; scontrol reconfigure")
 
 
 def rotation(site):
@@ -834,7 +839,7 @@ def rotate(site, *flags, kill_in=""):
 def the_auth_key_rotates_under_jobs(site):
     """Defect 2 of the charms: no message fails to be verified, and no job ends."""
     with_pool(site)
-    site.run("ctl", "sh", "-c", f"echo AuthInfo=ttl={SIGNED_FOR},cred_expire={SIGNED_FOR} >>/etc/slurm/slurm.conf; scontrol reconfigure")
+    short_lived(site)
     site.enlist("h1", "h2", "h3")
     site.ready("gpu-1", "gpu-2", "gpu-3")
     expect(site.out("ctl", "slurm-enlist", "rotate", "status") == "there was no rotation", "there was a rotation")
@@ -870,6 +875,57 @@ def the_auth_key_rotates_under_jobs(site):
     for host in ("ctl", *slurmds):
         places = {path: mode for path, (mode, text) in site.files(host).items() if key in text}
         expect(places == {"/etc/slurm/slurm.jwks": 0o600}, f"{host}: the key is in {places}")
+
+
+@test(hosts=1)
+def a_rotation_that_is_refused_or_abandoned_keeps_the_old_key(site):
+    with_pool(site)
+    short_lived(site)
+    site.enlist("h1")
+    site.ready("gpu-1")
+    job = site.submit("--mem=100")
+    site.run("ctl", "sh", "-c", "cp -p /etc/slurm/slurm.conf /tmp/good.conf; echo PartitionName=bad Nodes=nowhere >>/etc/slurm/slurm.conf")
+    refused_one = site.run("ctl", "slurm-enlist", "rotate", check=False)
+    expect(refused_one.returncode == 1 and "slurmctld refused to load the keys" in refused_one.stdout, f"rotate said {refused_one.stdout}")
+    kids, signer = key_ids(site, "ctl")
+    expect(kids == [signer] and key_ids(site, "h1") == (kids, signer), f"the keys are {kids}")
+    site.run("ctl", "sh", "-c", "cp -p /tmp/good.conf /etc/slurm/slurm.conf; scontrol reconfigure")
+    expect(site.out("ctl", "srun", "--mem=100", "hostname") == "h1", "no job runs after a rotation that was refused")
+
+    site.run("ctl", "slurm-enlist", "rotate", "--wait", "0")
+    refused_one = site.run("ctl", "slurm-enlist", "rotate", check=False)
+    expect(refused_one.returncode == 1 and "a rotation runs" in refused_one.stderr, f"a second rotation: {refused_one}")
+    wait("the new key signs", lambda: key_ids(site, "h1")[1] != signer, 2 * LIMIT)
+    expect(site.out("ctl", "srun", "--mem=100", "hostname") == "h1", "no job runs with the new key")
+    out = site.run("ctl", "slurm-enlist", "rotate", "--abandon").stdout
+    expect("it was abandoned" in out, f"rotate --abandon said {out}")
+    expect(key_ids(site, "ctl") == (kids, signer) and key_ids(site, "h1") == (kids, signer), "the old key is not back")
+    expect(site.out("ctl", "srun", "--mem=100", "hostname") == "h1", "no job runs after a rotation that was abandoned")
+    expect(not (lines := not_verified(site, "h1")), f"messages were not verified: {lines}")
+    site.ends_well(job, "h1")
+
+
+@test(hosts=2)
+def a_silent_host_is_left_out_of_a_rotation_and_gets_the_key_later(site):
+    with_pool(site)
+    short_lived(site)
+    site.enlist("h1", "h2")
+    site.ready("gpu-1", "gpu-2")
+    site.script("kill", "h2")
+    site.run("ctl", "slurm-enlist", "rotate", "--wait", "0")
+    wait("only h2 is waited for", lambda: [host["host"] for host in rotation(site)["hosts"]] == ["gpu-2"], LIMIT)
+    told = site.run("ctl", "slurm-enlist", "rotate", "--without", "gpu-2", check=False)
+    expect(told.returncode == 1 and "must be waited for" in told.stderr, f"rotate --without said {told}")
+    site.run("ctl", "scontrol", "update", "nodename=gpu-2", "state=down", "reason=power")
+    wait("it is left out", lambda: site.run("ctl", "slurm-enlist", "rotate", "--without", "gpu-2", check=False).returncode == 0, LIMIT)
+    wait("the rotation ends", lambda: not rotation(site)["running"], 4 * LIMIT)
+    expect(rotation(site)["result"].startswith("done"), f"the rotation has ended: {rotation(site)}")
+    site.script("boot", "h2", "h2")
+    site.agent("h2")
+    wait("h2 has the new key", lambda: site.nodes()["gpu-2"]["report"]["key_loaded"] == site.nodes()["gpu-1"]["report"]["key_loaded"], LIMIT)
+    site.run("ctl", "slurm-enlist", "node", "resume", "gpu-2")
+    site.ready("gpu-1", "gpu-2")
+    expect(sorted(site.out("ctl", "srun", "--mem=100", "-N2", "hostname").split()) == ["h1", "h2"], "a host runs no jobs")
 
 
 # --- Secrets --------------------------------------------------------------------------------------------------------

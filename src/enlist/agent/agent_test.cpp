@@ -447,6 +447,7 @@ TEST(AgentMemory, ComesBackAsItWas) {
   memory.desired->controllers = {"a:6817"};
   memory.key = {"slurm.key", "k1", "d"};
   memory.loaded_key = "k0";
+  memory.stale_image = "7.1.8";
   memory.registrations = 7;
   memory.stopped = memory.left = true;
   EXPECT_EQ(memory_from(memory_text(memory)), memory);
