@@ -55,7 +55,7 @@ bool key_is_loaded(const Observed& observed) {
   const Memory& memory = observed.memory;
   const auto& slurmd = observed.seen->slurmd;
   if (slurmd && !slurmd->running && !slurmd->changing) return true;
-  if (memory.loaded_key != memory.key.revision) return false;
+  if (memory.loaded_key != memory.key.revision || memory.other_file) return false;
   // Each later slurmd has read the file as well.
   if (observed.reported && observed.reported->key_loaded == memory.key.revision) return true;
   if (!slurmd || slurmd->changing) return false;
@@ -281,6 +281,9 @@ plan::Plan plan(const Observed& observed) {
   if (runs != *want) {
     const std::string reason = runs ? "it runs with other arguments" : "it does not run";
     out.lane("slurmd").add({kStart, reason, std::make_shared<StartSlurmd>(**want, desired->registrations)});
+  } else if (observed.memory.other_file) {
+    out.lane("slurmd").add(
+        {kStart, "the key has another file now", std::make_shared<StartSlurmd>(**want, desired->registrations)});
   } else if (observed.memory.registrations < desired->registrations) {
     out.lane("slurmd").add({kReload, "Slurm does not have the node", std::make_shared<ReloadSlurmd>(desired->registrations)});
   } else if (observed.memory.loaded_key != observed.memory.key.revision) {

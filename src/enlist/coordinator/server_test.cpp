@@ -577,6 +577,11 @@ TEST_F(ServerTest, ANumberIsNotUsedAgainByAnotherPoolOfTheName) {
 // --- The rotation of the auth key ---------------------------------------------------------------------------------
 
 TEST_F(ServerTest, AnAdministratorRotatesTheKey) {
+  EXPECT_THAT(told(ask("POST", "/v1/rotation", core::Json::object())), HasSubstr("422 the key is in slurm.key"));
+  host.files["/etc/slurm/slurm.jwks"] =
+      core::Json{{"keys", {{{"alg", "HS256"}, {"kty", "oct"}, {"kid", "a"}, {"k", core::base64_encode(kAuthKey)}}}}}.dump();
+  files.start();
+  loop.advance(100ms);
   joined();
   EXPECT_EQ(told(ask("POST", "/v1/rotation", {{"also", {"login1"}}}, kHost)),
             "403 node gpu-1 may not do this: POST /v1/rotation");
