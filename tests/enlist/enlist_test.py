@@ -983,8 +983,16 @@ def a_slurmd_that_fails_is_told(site):
 
 # What Slurm logs when it cannot verify a message, in 24.11 to 26.05.
 NOT_VERIFIED = ("uthentication", "could not find kid", "jwt_decode", "decode_jwt", "token expired", "verify_internal", "auth_g_verify")
-# How long what a key has signed is accepted: an hour of the test in seconds, but long enough for a slow machine.
+# How long what a key has signed is accepted, in seconds: long enough for a slow machine.
 SIGNED_FOR = 20
+
+
+def ready_to_rotate(site):
+    """Moves the key to a slurm.jwks, as an administrator does, and makes what it has signed expire soon."""
+    site.run("ctl", "sh", "-c", f"""cd /etc/slurm && umask 077 &&
+        printf '{{"keys": [{{"alg": "HS256", "kty": "oct", "kid": "first", "k": "%s"}}]}}' "$(base64 -w0 slurm.key)" >slurm.jwks &&
+        chown --reference=slurm.key slurm.jwks && rm slurm.key && echo AuthInfo=ttl={SIGNED_FOR},cred_expire={SIGNED_FOR} >>slurm.conf &&
+        scontrol reconfigure""")
 
 
 def rotation(site):
@@ -1043,16 +1051,16 @@ def rotate(site, *flags, kill_in=""):
 def the_auth_key_rotates_under_jobs(site):
     """Defect 2 of the charms: no message fails to be verified, and no job ends."""
     with_pool(site)
-    site.run("ctl", "sh", "-c", f"echo AuthInfo=ttl={SIGNED_FOR},cred_expire={SIGNED_FOR} >>/etc/slurm/slurm.conf; scontrol reconfigure")
+    ready_to_rotate(site)
     site.enlist("h1", "h2", "h3")
     site.ready("gpu-1", "gpu-2", "gpu-3")
     expect(site.out("ctl", "slurm-enlist", "rotate", "status") == "there was no rotation", "there was a rotation")
-    owner = site.out("ctl", "stat", "-c", "%u:%g %a", "/etc/slurm/slurm.key")
-    job = site.submit("--mem=100", "-w", "gpu-1")
+    owner = site.out("ctl", "stat", "-c", "%u:%g %a", "/etc/slurm/slurm.jwks")
     slurmds = {host: site.processes(host, "/usr/sbin/slurmd") for host in ("h1", "h2", "h3")}
+    job = site.submit("--mem=100", "-w", "gpu-1")
     jobs_all_the_time(site)
-    former = []
-    for kill_in in ("Sign", "Spread"):  # The first rotation replaces slurm.key, the second one a slurm.jwks.
+    former = ["first"]
+    for kill_in in ("Sign", "Spread"):
         seen = rotate(site, kill_in=kill_in)
         expect(seen == ["Spread", "Sign", "Retire"], f"the phases were {seen}")
         kids, signer = key_ids(site, "ctl")
@@ -1067,11 +1075,11 @@ def the_auth_key_rotates_under_jobs(site):
     expect(not site.out("ctl", "sh", "-c", "cat /tmp/failed 2>/dev/null || :"), "jobs have failed")
     expect(len(site.out("ctl", "cat", "/tmp/passed").split()) >= 30, "hardly any jobs were started")
     expect(not (lines := not_verified(site, *slurmds)), f"messages were not verified: {lines}")
-    for host in slurmds:
-        expect(site.run(host, "ls", "/etc/slurm/slurm.key", check=False).returncode != 0, f"{host} still has the old key")
-        expect(site.processes(host, "/usr/sbin/slurmd") == slurmds[host], f"slurmd of {host} was restarted")
     site.ends_well(job, "h1")
     site.ready("gpu-1", "gpu-2", "gpu-3")
+    for host, before in slurmds.items():
+        after = site.processes(host, "/usr/sbin/slurmd")
+        expect(after == before, f"slurmd of {host} was restarted: {before}, {after}")
     # No key is anywhere else.
     key = json.loads(site.out("ctl", "cat", "/etc/slurm/slurm.jwks"))["keys"][0]["k"][:32].encode()
     for log in site.folder.glob("log/*"):
@@ -1079,6 +1087,58 @@ def the_auth_key_rotates_under_jobs(site):
     for host in ("ctl", *slurmds):
         places = {path: mode for path, (mode, text) in site.files(host).items() if key in text}
         expect(places == {"/etc/slurm/slurm.jwks": 0o600}, f"{host}: the key is in {places}")
+
+
+@test(hosts=1)
+def a_rotation_that_is_refused_or_abandoned_keeps_the_old_key(site):
+    with_pool(site)
+    ready_to_rotate(site)
+    site.enlist("h1")
+    site.ready("gpu-1")
+    job = site.submit("--mem=100")
+    site.run("ctl", "sh", "-c", "cp -p /etc/slurm/slurm.conf /tmp/good.conf; echo PartitionName=bad Nodes=nowhere >>/etc/slurm/slurm.conf")
+    refused_one = site.run("ctl", "slurm-enlist", "rotate", check=False)
+    expect(refused_one.returncode == 1 and "slurmctld refused to load the keys" in refused_one.stdout, f"rotate said {refused_one.stdout}")
+    kids, signer = key_ids(site, "ctl")
+    expect(kids == [signer] and key_ids(site, "h1") == (kids, signer), f"the keys are {kids}")
+    site.run("ctl", "sh", "-c", "cp -p /tmp/good.conf /etc/slurm/slurm.conf; scontrol reconfigure")
+    expect(site.out("ctl", "srun", "--mem=100", "hostname") == "h1", "no job runs after a rotation that was refused")
+
+    site.run("ctl", "slurm-enlist", "rotate", "--wait", "0")
+    refused_one = site.run("ctl", "slurm-enlist", "rotate", check=False)
+    expect(refused_one.returncode == 1 and "a rotation runs" in refused_one.stderr, f"a second rotation: {refused_one}")
+    wait("the new key signs", lambda: key_ids(site, "h1")[1] != signer, 2 * LIMIT)
+    expect(site.out("ctl", "srun", "--mem=100", "hostname") == "h1", "no job runs with the new key")
+    out = site.run("ctl", "slurm-enlist", "rotate", "--abandon").stdout
+    expect("it was abandoned" in out, f"rotate --abandon said {out}")
+    expect(key_ids(site, "ctl") == (kids, signer) and key_ids(site, "h1") == (kids, signer), "the old key is not back")
+    expect(site.out("ctl", "srun", "--mem=100", "hostname") == "h1", "no job runs after a rotation that was abandoned")
+    expect(not (lines := not_verified(site, "h1")), f"messages were not verified: {lines}")
+    site.ends_well(job, "h1")
+
+
+@test(hosts=2)
+def a_silent_host_is_left_out_of_a_rotation_and_gets_the_key_later(site):
+    with_pool(site)
+    ready_to_rotate(site)
+    site.enlist("h1", "h2")
+    site.ready("gpu-1", "gpu-2")
+    site.script("kill", "h2")
+    site.run("ctl", "slurm-enlist", "rotate", "--wait", "0")
+    wait("only h2 is waited for", lambda: [host["host"] for host in rotation(site)["hosts"]] == ["gpu-2"], LIMIT)
+    told = site.run("ctl", "slurm-enlist", "rotate", "--without", "gpu-2", check=False)
+    expect(told.returncode == 1 and "must be waited for" in told.stderr, f"rotate --without said {told}")
+    site.run("ctl", "scontrol", "update", "nodename=gpu-2", "state=down", "reason=power")
+    wait("it is left out", lambda: site.run("ctl", "slurm-enlist", "rotate", "--without", "gpu-2", check=False).returncode == 0, LIMIT)
+    wait("the rotation ends", lambda: not rotation(site)["running"], 4 * LIMIT)
+    expect(rotation(site)["result"].startswith("done"), f"the rotation has ended: {rotation(site)}")
+    site.script("boot", "h2", "h2")
+    site.agent("h2")
+    wait("h2 has the new key", lambda: site.nodes()["gpu-2"]["report"]["key_loaded"] == site.nodes()["gpu-1"]["report"]["key_loaded"], LIMIT)
+    # With ReturnToService=2, Slurm has returned it to service already.
+    site.run("ctl", "slurm-enlist", "node", "resume", "gpu-2", check=False)
+    site.ready("gpu-1", "gpu-2")
+    expect(sorted(site.out("ctl", "srun", "--mem=100", "-N2", "hostname").split()) == ["h1", "h2"], "a host runs no jobs")
 
 
 # --- Secrets --------------------------------------------------------------------------------------------------------

@@ -226,6 +226,7 @@ TEST_F(JoinTest, AHostThatJoinsAgainKnowsItsKeyFile) {
   auto memory = *read_memory(host, "/var/lib/slurm-enlist");
   memory.key = {"slurm.jwks", "revision", "digest"};
   memory.loaded_key = "revision";
+  memory.stale_image = "7.1.8";
   ASSERT_TRUE(write_memory(host, "/var/lib/slurm-enlist", memory));
   options.again = true;
   ASSERT_EQ(run(), 0);
