@@ -64,6 +64,8 @@ class MetadataWatch(Stream):
 
     def _read(self):
         for line in self.answer:
+            if not line.endswith(b"\n"):
+                return  # __exit__ has cut the connection within a line.
             at, event = time.monotonic(), json.loads(line)
             metadata = event["object"]["metadata"]
             self.lines.append((at, f"{event['type']},{metadata['name']},{metadata.get('deletionTimestamp', '')}"))
