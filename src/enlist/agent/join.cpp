@@ -94,12 +94,19 @@ class Join {
     if (before && !options_.again) {
       say("This host is already " + before->node + " of the pool " + before->pool + " of " + before->host + " (" +
           (folder / kMemoryFile).string() + "). To join anew: --again");
-      return 0;
+      if (options_.no_service || !agent_is_down()) return 0;
+      say("Its agent does not run, and is started.");
+      return begin_agent();
     }
     if (!before && before.error().code != ErrorCode::kNotFound && !options_.again) return failed(before.error());
-    auto joined = register_host();
+    auto joined = register_host(before ? *before : Memory{});
     if (!joined) return failed(joined.error());
     say("This host is " + joined->node + " of the pool " + joined->pool + " of the cluster " + joined->cluster + ".");
+    return begin_agent();
+  }
+
+ private:
+  int begin_agent() {
     // A status from before would be taken for an answer.
     if (auto removed = parts_.host.remove(options_.agent.status_file); !removed) return failed(removed.error());
     if (!options_.no_service) {
@@ -108,8 +115,7 @@ class Join {
     return options_.wait.count() > 0 ? wait_until_ready() : 0;
   }
 
- private:
-  core::Result<JoinReply> register_host() {
+  core::Result<JoinReply> register_host(const Memory& before) {
     const fs::path folder = options_.agent.state;
     const auto token = token_of(options_, parts_);
     if (!token) return std::unexpected(token.error());
@@ -129,7 +135,10 @@ class Join {
                         .coordinator = token->coordinator,
                         .node = reply->node,
                         .pool = reply->pool,
-                        .cluster = reply->cluster};
+                        .cluster = reply->cluster,
+                        // The key file of the host stays as the agent has written it.
+                        .key = before.key,
+                        .loaded_key = before.loaded_key};
     if (auto written = write_memory(parts_.host, folder, memory); !written) return std::unexpected(written.error());
     return reply;
   }
@@ -145,6 +154,13 @@ class Join {
     for (const fs::path& path : made) {
       if (auto removed = parts_.host.remove(path); !removed) complain(removed.error().message);
     }
+  }
+
+  /// An earlier join may have been killed before it started the agent. Without systemd, the agent is somebody else's.
+  [[nodiscard]] bool agent_is_down() const {
+    const std::string service = fs::path(options_.agent.agent_unit).filename().string();
+    const auto output = parts_.host.run({"systemctl", "is-active", service}, 60s, "");
+    return output && output->status != 0;
   }
 
   core::Result<void> start_agent() {

@@ -205,6 +205,33 @@ TEST_F(JoinTest, AHostThatHasJoinedIsLeftAlone) {
   EXPECT_EQ(requests.size(), 2U);
 }
 
+TEST_F(JoinTest, AJoinThatWasKilledBeforeItStartedTheAgentIsFinished) {
+  options.wait = 0s;
+  options.no_service = true;
+  ASSERT_EQ(run(), 0);
+  ASSERT_FALSE(host.files.contains(options.agent.agent_unit));
+  options.wait = 10s;
+  options.no_service = false;
+  host.programs["systemctl is-active slurm-enlist-agent.service"].status = 3;
+  status(1s, "Ready");
+  EXPECT_EQ(run(), 0) << err;
+  EXPECT_THAT(host.ran, Contains("systemctl restart --no-block slurm-enlist-agent.service"));
+  EXPECT_TRUE(host.files.contains(options.agent.agent_unit));
+  EXPECT_EQ(requests.size(), 1U) << "it is not registered again";
+}
+
+TEST_F(JoinTest, AHostThatJoinsAgainKnowsItsKeyFile) {
+  options.wait = 0s;
+  ASSERT_EQ(run(), 0);
+  auto memory = *read_memory(host, "/var/lib/slurm-enlist");
+  memory.key = {"slurm.jwks", "revision", "digest"};
+  memory.loaded_key = "revision";
+  ASSERT_TRUE(write_memory(host, "/var/lib/slurm-enlist", memory));
+  options.again = true;
+  ASSERT_EQ(run(), 0);
+  EXPECT_EQ(*read_memory(host, "/var/lib/slurm-enlist"), memory);
+}
+
 TEST_F(JoinTest, AStatusOfBeforeIsNoAnswer) {
   host.files[options.agent.status_file].first = R"({"phase": "Ready"})";
   options.wait = 2s;

@@ -152,12 +152,18 @@ class SystemdService final : public Service {
   }
   core::Result<std::optional<Words>> last_arguments() {
     const auto text = host_.read(paths_.defaults);
-    if (!text && text.error().code == ErrorCode::kNotFound) return std::nullopt;
+    if (!text && text.error().code == ErrorCode::kNotFound) return without_defaults();
     if (!text) return std::unexpected(text.error());
     if (!text->starts_with(kFileMark)) return std::nullopt;
     auto words = arguments_of(*text);
     // The file is ours but was edited: it is replaced at the next start, which no arguments ask for.
     return words ? std::optional(*std::move(words)) : std::optional(Words{});
+  }
+  /// Somebody may have removed the file under a slurmd that our unit has started. The next start writes it again.
+  core::Result<std::optional<Words>> without_defaults() {
+    const auto unit = host_.read(paths_.unit);
+    if (!unit && unit.error().code != ErrorCode::kNotFound) return std::unexpected(unit.error());
+    return unit && unit->starts_with(kFileMark) ? std::optional(Words{}) : std::nullopt;
   }
   core::Result<void> replace(const fs::path& file, const std::string& text) {
     const auto before = host_.read(file);

@@ -95,6 +95,16 @@ TEST_F(SystemdServiceTest, ReadsTheArgumentsOfTheProcess) {
       << "it waits for slurmctld, or has not become slurmd yet";
 }
 
+TEST_F(SystemdServiceTest, WithoutTheFileOfTheArgumentsASlurmdOfOurUnitIsStillOurs) {
+  ASSERT_TRUE(service->start({"-Z", "-N", "gpu-1"}));
+  host.files.erase("/etc/default/slurmd");
+  file("/proc/17/cmdline") = std::string("slurmd\0-Z\0-N\0gpu-1\0", 19);
+  shows("ActiveState=active\nSubState=running\nMainPID=17\nJob=\n");
+  EXPECT_EQ(service->state()->arguments, (Words{"-Z", "-N", "gpu-1"}));
+  file("/etc/systemd/system/slurmd.service") = "[Service]\n";
+  EXPECT_EQ(service->state()->arguments, std::nullopt) << "somebody else's unit";
+}
+
 TEST_F(SystemdServiceTest, TellsWhenTheProcessWasStarted) {
   file("/etc/default/slurmd") = defaults_file({"-Z"});
   file("/proc/17/cmdline") = std::string("slurmd\0-Z\0", 10);
