@@ -13,8 +13,8 @@ import os
 import sys
 import time
 
-from hosts import LIMIT, POOL_FILE, STATE, expect, idle, releases, wait
-from juju import Juju
+from hosts import LIMIT, POOL_FILE, STATE, Failed, expect, idle, releases, wait
+from juju import Juju, Refused
 from runner import main
 
 TESTS = []
@@ -1351,6 +1351,66 @@ def units_of_a_charm_leave_under_a_job(site):
     juju.integrate("gpu", "slurmctld")
     wait("gpu-1 is idle", lambda: idle(site.records()["gpu-1"]), LIMIT)
     expect(site.out("ctl", "srun", "hostname") == "h2", "no job runs")
+
+
+# Requirement 23
+# Requirement 38
+# Requirement 39
+# Requirement 40
+@test(hosts=1)
+def units_of_a_charm_carry_out_actions(site):
+    site.init()
+    juju = Juju(site)
+    juju.deploy("slurmctld", "slurmctld", "ctl")
+    juju.deploy("gpu", "slurmd", "h1", partition_config="Default=YES")
+    juju.integrate("gpu", "slurmctld")
+    wait("gpu-0 is idle", lambda: idle(site.records()["gpu-0"]), LIMIT)
+
+    def fails(action, **parameters):
+        try:
+            juju.act("gpu/0", action, **parameters)
+        except Refused as refused:
+            return str(refused)
+        raise Failed(f"{action} does not fail")
+
+    before = site.as_it_is("h1")
+    expect("State" in fails("node-config", parameters="State=DOWN"), "the wrong word is not named")
+    expect(site.as_it_is("h1") == before, "an action that fails has changed something")
+
+    # Features are changed under a job. Other words wait until it has ended.
+    job = site.submit()
+    expect(juju.act("gpu/0", "node-config", parameters="Features=ssd")["result"] == "applied", f"{juju.results}")
+    expect(sorted(site.records()["gpu-0"]["active_features"]) == ["gpu", "ssd"], f"{site.records()}")
+    expect("is drained" in juju.act("gpu/0", "node-config", parameters="Weight=7")["result"], f"{juju.results}")
+    record = site.records()["gpu-0"]
+    expect("DRAIN" in record["state"] and record["reason"] == "slurm-enlist: configuring" and record["weight"] == 1, f"{record}")
+    expect("register anew" in fails("resume"), "resume opens a node that is to register anew")
+    juju.everywhere("update-status")
+    expect(site.job(job) == "RUNNING", "the job does not run any more")
+    site.ends_well(job, "h1")
+
+    def anew():
+        juju.everywhere("update-status")
+        record = site.records().get("gpu-0")
+        return record and record["weight"] == 7 and idle(record)
+
+    wait("gpu-0 has registered anew", anew, LIMIT)
+    expect(sorted(site.records()["gpu-0"]["features"]) == ["gpu", "ssd"], f"{site.records()}")
+
+    # A drain of an administrator goes along with the node.
+    expect(juju.act("gpu/0", "drain", reason='disk "sda"')["reason"] == "disk 'sda'", f"{juju.results}")
+    expect(juju.act("gpu/0", "node-config", reset=True)["result"] == "applied", f"{juju.results}")
+    record = site.records()["gpu-0"]
+    expect(record["weight"] == 1 and "DRAIN" in record["state"] and record["reason"] == "disk 'sda'", f"{record}")
+    expect("DRAIN" not in juju.act("gpu/0", "resume")["state"], f"{juju.results}")
+    wait("gpu-0 is idle", lambda: idle(site.records()["gpu-0"]), LIMIT)
+
+    # A task of an array ends alone.
+    tasks = site.out("ctl", "sbatch", "--parsable", "--array=1-2", "--exclusive", "--output=/dev/null", "--chdir=/tmp", "--wrap", "sleep 1000")
+    wait("the first task runs", lambda: site.out("ctl", "squeue", "-h", "-t", "RUNNING", "-o", "%i") == f"{tasks}_1", LIMIT)
+    expect(juju.act("gpu/0", "destroy-jobs")["jobs"] == f"{tasks}_1", f"{juju.results}")
+    wait("the second task runs", lambda: site.out("ctl", "squeue", "-h", "-t", "RUNNING", "-o", "%i") == f"{tasks}_2", LIMIT)
+    site.run("ctl", "scancel", tasks)
 
 
 if __name__ == "__main__":
