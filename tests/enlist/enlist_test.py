@@ -102,6 +102,31 @@ def a_host_keeps_its_node_under_another_name(site):
     expect(site.out("ctl", "srun", "-w", "gpu-1", "hostname") == "renamed", "no job runs there")
 
 
+# What the driver of two GPUs shows. Slurm's AutoDetect=nvidia reads it.
+DRIVER = """mount -t tmpfs none /proc/driver && mount -t tmpfs none /sys/bus/pci/drivers && for i in 0 1; do
+  bus=0000:0$i:00.0
+  mkdir -p /proc/driver/nvidia/gpus/$bus /sys/bus/pci/drivers/nvidia/$bus
+  printf 'Model: \\t\\t NVIDIA H100\\nGPU UUID: \\t GPU-%s\\nDevice Minor: \\t %s\\n' $i $i >/proc/driver/nvidia/gpus/$bus/information
+  cp /sys/devices/system/cpu/online /sys/bus/pci/drivers/nvidia/$bus/local_cpulist
+  mknod /dev/nvidia$i c 1 3
+done"""
+
+
+@test(hosts=1)
+def a_host_brings_its_gpus(site):
+    # Requirement 42
+    site.run("ctl", "sh", "-c", "echo GresTypes=gpu >>/etc/slurm/slurm.conf && echo AutoDetect=nvidia >/etc/slurm/gres.conf")
+    with_pool(site)
+    site.run("h1", "sh", "-c", DRIVER)
+    site.enlist("h1")
+    site.ready("gpu-1")
+    expect("gpu:nvidia_h100:2" in site.records()["gpu-1"]["gres"], f"Slurm has {site.records()['gpu-1']['gres']}")
+    for wanted, seen in (("gpu:1", "0"), ("gpu:nvidia_h100:2", "0,1")):
+        found = site.out("ctl", "srun", f"--gres={wanted}", "printenv", "CUDA_VISIBLE_DEVICES")
+        expect(found == seen, f"a job with {wanted} sees {found}")
+    expect("Gres" not in site.out("ctl", "cat", POOL_FILE), "the file of the pools has GPUs")
+
+
 @test(hosts=1)
 def an_agent_that_is_killed_disturbs_nothing(site):
     with_pool(site)
