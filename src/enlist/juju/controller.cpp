@@ -214,7 +214,8 @@ core::Result<PartitionsPlan> plan_partitions(const PartitionsSeen& seen) {
 
 bool tells_refusal(std::string_view said) {
   const auto says = [said](std::string_view words) { return said.find(words) != std::string_view::npos; };
-  // slurmctld answers so if the process that it has started with the new file ends. scontrol is fatal if it cannot read the file.
+  // slurmctld answers so if the process that it has started with the new file ends. scontrol is fatal if it cannot read the
+  // file.
   return (says("slurm_reconfigure error") && says("Unspecified error")) || says("fatal:");
 }
 
