@@ -112,6 +112,7 @@ DRIVER = """mount -t tmpfs none /proc/driver && mount -t tmpfs none /sys/bus/pci
 done"""
 
 
+# Requirement 43
 @test(hosts=1)
 def a_host_brings_its_gpus(site):
     # Requirement 42
