@@ -7,6 +7,7 @@ Juju's documented order; what a hook changes counts when it has succeeded.
 import base64
 import collections
 import json
+import shutil
 import subprocess
 import time
 
@@ -46,7 +47,8 @@ class Juju:
         self.pending = collections.deque()
         self.hooks = 0
         self.folder = site.folder / "lib" / "juju"
-        self.folder.mkdir(exist_ok=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir()
         for tool in TOOLS:
             path = site.folder / "bin" / tool
             path.write_text(PROGRAM)
@@ -64,19 +66,19 @@ class Juju:
         self.counts[app] += 1
         self.hosts[unit] = host
         self.hook(unit, "install")
-        relations = [number for number, relation in self.relations.items() if app in relation["endpoints"]]
-        for number in relations:
+        for number in self.of(app):
             self.relation_hook(unit, number, "created")
         self.hook(unit, "leader-elected" if self.leaders[app] == unit else "leader-settings-changed")
         self.hook(unit, "config-changed")
         self.hook(unit, "start")
-        for number in relations:
+        for number in self.of(app):
             self.meet(unit, number)
         self.settle()
         return unit
 
     def integrate(self, compute, controller):
-        number = str(len(self.relations))
+        number = str(self.counts["relations"])
+        self.counts["relations"] += 1
         self.relations[number] = {"endpoints": {compute: "slurmctld", controller: "slurmd"},
                                   "databags": {compute: {}, controller: {}}}
         for app in (compute, controller):
@@ -85,10 +87,41 @@ class Juju:
         for unit in self.units(compute):
             self.meet(unit, number)
         self.settle()
+        return number
 
     def configure(self, app, **config):
         self.configs[app].update(config)
         self.everywhere("config-changed", app)
+
+    def remove_unit(self, unit, meanwhile):
+        """`meanwhile` is called while its stop waits. The units of the other side meet their own departed only."""
+        app = app_of(unit)
+        for number in self.of(app):
+            for other in self.units(self.other(number, app)):
+                self.relation_hook(unit, number, "departed", other, JUJU_DEPARTING_UNIT=unit)
+                self.relation_hook(other, number, "departed", unit, JUJU_DEPARTING_UNIT=unit)
+            self.relation_hook(unit, number, "broken")
+        self.hook(unit, "stop", meanwhile)
+        self.hook(unit, "remove")
+        del self.hosts[unit]
+        if self.leaders[app] == unit and self.units(app):
+            self.leaders[app] = self.units(app)[0]
+            self.hook(self.leaders[app], "leader-elected")
+        self.settle()
+
+    def remove_relation(self, number):
+        apps = self.relations[number]["endpoints"]
+        for app in apps:
+            for unit in self.units(app):
+                for other in self.units(self.other(number, app)):
+                    self.relation_hook(unit, number, "departed", other, JUJU_DEPARTING_UNIT=other)
+        for app in apps:
+            for unit in self.units(app):
+                self.relation_hook(unit, number, "broken")
+        del self.relations[number]
+        for secret in self.secrets.values():
+            secret["grants"].discard(number)
+        self.settle()
 
     def everywhere(self, event, app=None):
         for unit in self.units(app):
@@ -100,6 +133,9 @@ class Juju:
     def units(self, app=None):
         return [unit for unit in self.hosts if app in (None, app_of(unit))]
 
+    def of(self, app):
+        return [number for number, relation in self.relations.items() if app in relation["endpoints"]]
+
     def other(self, number, app):
         return next(name for name in self.relations[number]["endpoints"] if name != app)
 
@@ -109,10 +145,12 @@ class Juju:
                 self.relation_hook(unit, number, what, other)
                 self.relation_hook(other, number, what, unit)
 
-    def relation_hook(self, unit, number, what, remote=None):
+    def relation_hook(self, unit, number, what, remote=None, **environment):
         endpoint = self.relations[number]["endpoints"][app_of(unit)]
-        environment = {"JUJU_RELATION": endpoint, "JUJU_RELATION_ID": f"{endpoint}:{number}",
-                       "JUJU_REMOTE_APP": self.other(number, app_of(unit))}
+        environment.update(JUJU_RELATION=endpoint, JUJU_RELATION_ID=f"{endpoint}:{number}")
+        # Juju may not know the other end any more.
+        if what != "broken":
+            environment["JUJU_REMOTE_APP"] = self.other(number, app_of(unit))
         if remote:
             environment["JUJU_REMOTE_UNIT"] = remote
         self.hook(unit, f"{endpoint}-relation-{what}", **environment)
@@ -121,7 +159,8 @@ class Juju:
         while self.pending:
             self.pending.popleft()()
 
-    def hook(self, unit, event, **environment):
+    def hook(self, unit, event, meanwhile=None, **environment):
+        """`meanwhile` is called once, when the hook has said that it waits."""
         self.hooks += 1
         folder = self.folder / str(self.hooks)
         folder.mkdir()
@@ -135,6 +174,8 @@ class Juju:
             expect(time.monotonic() < deadline, f"{unit} {event} does not end")
             for asked in folder.glob("*.asked"):
                 self.answer(unit, asked, changes)
+                if meanwhile and self.statuses[unit][0] == "waiting":
+                    meanwhile = meanwhile()
             time.sleep(0.01)
         out = process.communicate()[0]
         expect(process.returncode == 0, f"{unit} {event}: exit code {process.returncode}: {out} {self.logs[-5:]}")

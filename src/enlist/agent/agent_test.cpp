@@ -28,11 +28,16 @@ struct FakeService final : Service {
   core::Result<void> start(const std::vector<std::string>& arguments) override {
     acts.emplace_back("start");
     if (broken) return core::fail(ErrorCode::kUnavailable, "systemctl restart: no");
-    now = {.running = true, .arguments = arguments};
+    now = {.running = true, .arguments = arguments, .image = std::to_string(++images)};
+    return {};
+  }
+  core::Result<void> prepare(const std::vector<std::string>& arguments) override {
+    acts.emplace_back("prepare " + launch_of(arguments).conf);
     return {};
   }
   core::Result<void> reload() override {
     acts.emplace_back("reload");
+    if (reloads) now.image = std::to_string(++images);
     return {};
   }
   core::Result<void> stop() override {
@@ -49,7 +54,8 @@ struct FakeService final : Service {
   ServiceState now;
   core::Result<std::vector<std::string>> on_host = std::vector<std::string>();
   std::vector<std::string> acts;
-  bool broken = false;
+  bool broken = false, reloads = true;
+  int images = 0;
 };
 
 Memory joined() {
@@ -78,9 +84,10 @@ class AgentTest : public ::testing::Test {
     ASSERT_TRUE(transport.answer("/v1/sync", 200, to_json(reply)));
     loop.advance(2s);
   }
-  void gives_key(const std::string& content = "the key", const std::string& key_revision = "k1") {
-    ASSERT_TRUE(transport.answer(
-        "/v1/key", 200, {{"file", "slurm.key"}, {"revision", key_revision}, {"content", core::base64_encode(content)}}));
+  void gives_key(const std::string& content = "the key", const std::string& key_revision = "k1",
+                 const std::string& file = "slurm.key") {
+    ASSERT_TRUE(transport.answer("/v1/key", 200,
+                                 {{"file", file}, {"revision", key_revision}, {"content", core::base64_encode(content)}}));
     loop.advance(2s);
   }
   core::Json report() {
@@ -131,6 +138,32 @@ TEST_F(AgentTest, FromJoiningToReady) {
     if (file == "/etc/slurm/slurm.key") continue;
     EXPECT_THAT(content.first, Not(HasSubstr("the key"))) << file;
   }
+}
+
+TEST_F(AgentTest, ARotatedKeyIsReportedWhenSlurmdHasLoadedIt) {
+  begin(joined());
+  replies();
+  gives_key();
+  EXPECT_EQ(report()["key_loaded"], "k1");
+  service->reloads = false;
+  desired.key_revision = "k2";
+  replies(Phase::kReady);
+  gives_key("two keys", "k2", "slurm.jwks");
+  EXPECT_THAT(service->acts, ElementsAre("start", "reload")) << "never a restart under a job";
+  EXPECT_EQ(files("/etc/slurm/slurm.jwks"), "two keys");
+  EXPECT_FALSE(host->files.contains("/etc/slurm/slurm.key")) << "its key will not be worth anything any more";
+  EXPECT_EQ(report()["key_revision"], "k2");
+  EXPECT_EQ(report()["key_loaded"], "") << "slurmd goes on with the program from before";
+  loop.advance(3min);
+  EXPECT_THAT(service->acts, ElementsAre("start", "reload", "reload")) << "it is asked again";
+  service->now.image = "later";
+  loop.advance(15s);
+  EXPECT_EQ(report()["key_loaded"], "k2");
+
+  // The next agent knows it as well.
+  const auto memory = memory_from(files("/var/lib/slurm-enlist/agent.json"));
+  ASSERT_TRUE(memory);
+  EXPECT_EQ(memory->stale_image, "1");
 }
 
 TEST_F(AgentTest, ACoordinatorThatIsAwayStopsNothing) {
@@ -264,6 +297,7 @@ TEST_F(AgentTest, TheCheckScriptDecidesWhenSlurmMayStartJobs) {
   EXPECT_EQ(std::ranges::count(host->ran, "/usr/local/bin/check gpu-1 gpu"), ran) << "once for each start of slurmd";
 }
 
+// Requirement 42
 TEST_F(AgentTest, TheDetectorOfGpusAddsWords) {
   options.gpu_detector = "/usr/local/bin/gpus";
   host->programs[options.gpu_detector].out = "Gres=gpu:a100:2\n";
@@ -365,6 +399,7 @@ TEST_F(LeavingAgentTest, GoesOnAfterEachEndOfTheProcess) {
   EXPECT_TRUE(ended);
 }
 
+// Requirement 20
 TEST_F(LeavingAgentTest, NothingIsStoppedWhileStepsRunOrMayRun) {
   at_work();
   service->on_host = {"12.0"};
@@ -387,6 +422,45 @@ TEST_F(LeavingAgentTest, ANodeThatStaysAfterAllHasItsSlurmdAgain) {
   told("", Phase::kReady);
   EXPECT_EQ(report()["steps_known"], false);
   EXPECT_THAT(service->acts, ElementsAre("start", "stop", "start"));
+}
+
+TEST_F(LeavingAgentTest, WordsThatSlurmTakesLiveAreWrittenForTheNextStart) {
+  at_work();
+  const auto arguments = service->now.arguments;
+  desired.node_conf = "Weight=5";
+  replies(Phase::kReady);
+  ASSERT_EQ(service->acts.size(), 2U);
+  EXPECT_THAT(service->acts.back(), HasSubstr("prepare CPUs=4"));
+  EXPECT_THAT(service->acts.back(), HasSubstr("Weight=5"));
+  EXPECT_EQ(service->now.arguments, arguments) << "slurmd is not touched";
+  loop.advance(1min);
+  desired.registrations = 1;
+  replies(Phase::kLost);
+  EXPECT_EQ(service->acts.size(), 3U) << "it is written once";
+  EXPECT_EQ(service->acts.back(), "reload");
+  service->now.running = false;
+  loop.advance(1min);
+  EXPECT_EQ(service->acts.back(), "start");
+  EXPECT_THAT(launch_of(*service->now.arguments).conf, HasSubstr("Weight=5"));
+}
+
+// Requirement 40
+TEST_F(LeavingAgentTest, OtherWordsAreStartedAfterTheStop) {
+  at_work();
+  told(kLeaveStop, Phase::kStopping);
+  EXPECT_THAT(service->acts, ElementsAre("start", "stop"));
+  desired.node_conf = "RealMemory=500";
+  told("", Phase::kStarting);
+  EXPECT_THAT(service->acts, ElementsAre("start", "stop", "start"));
+  EXPECT_THAT(launch_of(*service->now.arguments).conf, HasSubstr("RealMemory=500"));
+  EXPECT_EQ(report()["stopped"], false);
+}
+
+TEST_F(LeavingAgentTest, ASlurmdThatEndsAgainAndAgainIsStopped) {
+  at_work();
+  service->now = {.running = false, .error = "slurmd ended", .changing = true, .arguments = service->now.arguments};
+  told(kLeaveStop, Phase::kStopping);
+  EXPECT_THAT(service->acts, ElementsAre("start", "stop"));
 }
 
 TEST_F(LeavingAgentTest, ASlurmdOfSomebodyElseAndItsKeyStay) {

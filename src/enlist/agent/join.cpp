@@ -138,7 +138,8 @@ class Join {
                         .cluster = reply->cluster,
                         // The key file of the host stays as the agent has written it.
                         .key = before.key,
-                        .loaded_key = before.loaded_key};
+                        .loaded_key = before.loaded_key,
+                        .stale_image = before.stale_image};
     if (auto written = write_memory(parts_.host, folder, memory); !written) return std::unexpected(written.error());
     return reply;
   }

@@ -45,11 +45,19 @@ struct Flags {
   std::string output;
   std::vector<std::string> hosts;  ///< Names of nodes.
   std::string node, reason;
+  std::vector<std::string> words;  ///< Of --conf.
+  bool reset = false;
   bool force = false;
   int wait = -1;  ///< In seconds; -1: without a limit.
+  // Of `rotate`: names of hosts and nodes.
+  std::vector<std::string> also, acknowledge, without;
+  bool abandon = false;
+  std::string lifetime;
 };
 
 constexpr std::chrono::milliseconds kShowAgain{500};
+/// So many hosts are shown for which a rotation waits.
+constexpr std::size_t kShownHosts = 20;
 
 class Commands {
  public:
@@ -125,6 +133,34 @@ class Commands {
     });
   }
 
+  int config_node() const {
+    std::string words;
+    for (const std::string& word : flags_.words) words += (words.empty() ? "" : " ") + word;
+    if (flags_.reset && !words.empty()) return wrong("node config: give words, or --reset, not both");
+    if (words.empty() && !flags_.reset) return show_config();
+    const auto asked = ask("/v1/nodes/config", {{"nodes", core::Json::array({flags_.name})}, {"conf", words}});
+    if (!asked) return failed(asked.error());
+    bool live = false;
+    for (const core::Json& node : members(*asked, "nodes")) live = core::get_bool(node, {"configuring", "live"});
+    std::string shown;
+    return wait_until(flags_.name + " gets its words", [&]() -> core::Result<bool> {
+      const auto node = the_node();
+      if (!node) return std::unexpected(node.error());
+      const bool waits = core::get_bool(*node, {"configuring", "wanted"});
+      const std::string phase = core::get_string(*node, {"phase"}), message = core::get_string(*node, {"message"});
+      const std::string line = phase + (message.empty() ? "" : ": " + message);
+      const std::string gets =
+          waits ? core::get_string(*node, {"configuring", "conf"}) : core::get_string(*node, {"node_conf"});
+      if (gets != words) return core::fail(core::ErrorCode::kConflict, "somebody has given " + flags_.name + " other words");
+      show(shown, flags_.name, line);
+      if (waits) return false;
+      if (live || phase == "Ready") return true;
+      if (phase == "Refused" || phase == "Invalid" || phase == "Impostor" || phase == "Silent")
+        return core::fail(core::ErrorCode::kConflict, flags_.name + " is not ready with its words. Others can be set");
+      return false;
+    });
+  }
+
   int keep_nodes() const {
     return told(ask("/v1/nodes/keep", {{"nodes", flags_.hosts}}), [](const core::Json&) { return "done\n"; });
   }
@@ -153,9 +189,46 @@ class Commands {
         show(shown, flags_.name, or_dash(core::get_string(pool, {"problem"})));
         return false;
       }
-      show(shown, flags_.name, "it is removed");
+      show(shown, flags_.name, "it is removed; slurmctld drops its partition within seconds");
       return true;
     });
+  }
+
+  int rotate() const {
+    const int verbs = (flags_.acknowledge.empty() ? 0 : 1) + (flags_.without.empty() ? 0 : 1) + (flags_.abandon ? 1 : 0);
+    const bool begins = verbs == 0;
+    if (verbs > 1) return wrong("rotate: --acknowledge, --without and --abandon need a command each");
+    if (!begins && (!flags_.also.empty() || !flags_.lifetime.empty()))
+      return wrong("rotate: --also and --lifetime are for the begin of a rotation");
+    if (!flags_.acknowledge.empty()) return changed(ask("/v1/rotation/acknowledge", {{"hosts", flags_.acknowledge}}));
+    if (!flags_.without.empty()) return changed(ask("/v1/rotation/without", {{"nodes", flags_.without}}));
+    std::int64_t lifetime = 0;
+    if (!flags_.lifetime.empty()) {
+      const auto time = parse_time(flags_.lifetime);
+      if (!time) return wrong("--lifetime " + time.error().message);
+      lifetime = time->count();
+    }
+    const auto asked = begins ? ask("/v1/rotation", {{"also", flags_.also}, {"lifetime_s", lifetime}})
+                              : ask("/v1/rotation/abandon", core::Json::object());
+    if (!asked) return failed(asked.error());
+    if (begins) outside_.write_out(holders_of(*asked));
+    std::string shown;
+    bool done = false;
+    const int code = wait_until("the rotation goes on", [&]() -> core::Result<bool> {
+      const auto status = ask("/v1/rotation");
+      if (!status) return std::unexpected(status.error());
+      std::string text = rotation_text(*status);
+      if (text != shown) outside_.write_out(text);
+      shown = std::move(text);
+      done = core::get_string(*status, {"result"}).starts_with("done") || !begins;
+      return !core::get_bool(*status, {"running"});
+    });
+    return code == 0 && flags_.wait != 0 && !done ? 1 : code;
+  }
+
+  int rotation_status() const {
+    return told(ask("/v1/rotation"),
+                [this](const core::Json& body) { return flags_.output == "json" ? body.dump(2) + "\n" : rotation_text(body); });
   }
 
   int destroy_jobs() const {
@@ -166,17 +239,73 @@ class Commands {
     for (const core::Json& job : answer ? members(*answer, "jobs") : core::Json::array())
       all = all && core::get_string(job, {"error"}).empty();
     const int code = told(answer, [this](const core::Json& body) {
-      return listed(body, "jobs", {{"JOB", "USER", "PARTITION", "NODES", "RESULT"}}, [](const core::Json& job) {
+      return listed(body, "jobs", {{"JOB", "NAME", "USER", "PARTITION", "NODES", "RESULT"}}, [](const core::Json& job) {
         const std::string error = core::get_string(job, {"error"});
-        return std::vector{core::get_string(job, {"job"}), or_dash(core::get_string(job, {"user"})),
-                           or_dash(core::get_string(job, {"partition"})), core::get_string(job, {"nodes"}),
-                           error.empty() ? "ended" : "not ended: " + error};
+        return std::vector{core::get_string(job, {"job"}),           or_dash(core::get_string(job, {"name"})),
+                           or_dash(core::get_string(job, {"user"})), or_dash(core::get_string(job, {"partition"})),
+                           core::get_string(job, {"nodes"}),         error.empty() ? "ended" : "not ended: " + error};
       });
     });
     return all ? code : 1;
   }
 
  private:
+  int changed(const core::Result<core::Json>& answer) const {
+    return told(answer, [](const core::Json& body) { return rotation_text(body); });
+  }
+
+  static std::string holders_of(const core::Json& status) {
+    std::string out = "The hosts of slurm-enlist's nodes and this host hold the key, and get the new one by themselves.\n";
+    const core::Json holders = members(status, "holders");
+    for (const core::Json& holder : holders) {
+      out += fmt::format("{} holds it, too: copy the file there in each phase, {}, and acknowledge it.\n",
+                         core::get_string(holder, {"host"}), core::get_string(holder, {"what"}));
+    }
+    return out +
+           "No other host is taken to hold it. If one does, such as a login host with sackd: slurm-enlist rotate --abandon, "
+           "and name it with --also.\n";
+  }
+
+  static std::string rotation_text(const core::Json& status) {
+    const std::string phase = core::get_string(status, {"phase"}), result = core::get_string(status, {"result"});
+    if (phase.empty()) return or_dash(core::get_string(status, {"problem"}, "there was no rotation")) + "\n";
+    if (!core::get_bool(status, {"running"})) return result + "\n";
+    std::string out = phase + (core::get_bool(status, {"abandoned"}) ? " (abandoned)" : "") + "\n";
+    for (const char* member : {"problem", "refusal", "waits"}) {
+      if (const std::string text = core::get_string(status, {member}); !text.empty())
+        out += fmt::format("  {}: {}\n", member, text);
+    }
+    std::size_t shown = 0;
+    for (const core::Json& host : members(status, "hosts")) {
+      if (++shown > kShownHosts) break;
+      const std::string name = core::get_string(host, {"host"}), why = core::get_string(host, {"why"});
+      out += core::get_bool(host, {"acknowledge"})
+                 ? fmt::format("  {}: copy slurm.jwks there, {}, then: slurm-enlist rotate --acknowledge {}\n", name, why, name)
+                 : fmt::format("  {}: {}\n", name, why);
+    }
+    if (shown > kShownHosts) out += fmt::format("  and {} other hosts\n", members(status, "hosts").size() - kShownHosts);
+    return out;
+  }
+
+  [[nodiscard]] core::Result<core::Json> the_node() const {
+    const auto answer = ask("/v1/nodes");
+    if (!answer) return std::unexpected(answer.error());
+    for (const core::Json& node : members(*answer, "nodes")) {
+      if (core::get_string(node, {"name"}) == flags_.name) return node;
+    }
+    return core::fail(core::ErrorCode::kNotFound, "there is no node " + flags_.name + "; slurm-enlist node list shows all");
+  }
+
+  int show_config() const {
+    return told(the_node(), [](const core::Json& node) {
+      std::string out = or_dash(core::get_string(node, {"node_conf"})) + "\n";
+      if (core::get_bool(node, {"configuring", "wanted"}))
+        out += "wanted: " + or_dash(core::get_string(node, {"configuring", "conf"})) + " (" +
+               core::get_string(node, {"phase"}) + ": " + core::get_string(node, {"message"}) + ")\n";
+      return out;
+    });
+  }
+
   void show(std::string& shown, const std::string& name, const std::string& text) const {
     if (shown == text) return;
     shown = text;
@@ -280,7 +409,10 @@ int run_program(const Outside& outside, const std::vector<std::string>& words) {
         ->capture_default_str();
     out->add_option("--state", flags.connection.state, "The coordinator's folder, with the administrators' key")
         ->capture_default_str();
-    out->callback([&chosen, &commands, run] { chosen = [&commands, run] { return (commands.*run)(); }; });
+    out->callback([&chosen, &commands, run] {
+      // A command within another one is run first.
+      if (!chosen) chosen = [&commands, run] { return (commands.*run)(); };
+    });
     return out;
   };
   const auto lists = [&](CLI::App* list) {
@@ -307,6 +439,16 @@ int run_program(const Outside& outside, const std::vector<std::string>& words) {
   token->add_option("--uses", flags.uses, "How many hosts can join with it")
       ->capture_default_str()
       ->check(CLI::Range(1, 10000));
+  CLI::App* rotate = command(&root, "rotate", "Replace the auth key of the cluster while jobs run", &Commands::rotate);
+  rotate->add_option("--also", flags.also, "Further hosts that hold the key, such as login hosts: HOST,...")->delimiter(',');
+  rotate->add_option("--lifetime", flags.lifetime, "How long what was signed is accepted, if longer than slurm.conf says: 10m");
+  rotate->add_option("--acknowledge", flags.acknowledge, "These hosts have loaded the file of this phase: HOST,...")
+      ->delimiter(',');
+  rotate->add_option("--without", flags.without, "Do not wait for these nodes, on which Slurm has no job: NODE,...")
+      ->delimiter(',');
+  rotate->add_flag("--abandon", flags.abandon, "Go back to the old key");
+  waits(rotate);
+  lists(command(rotate, "status", "Show what the rotation waits for", &Commands::rotation_status));
   CLI::App* destroy =
       command(&root, "destroy-jobs", "End the jobs on a node, or on all nodes of a pool, now", &Commands::destroy_jobs);
   destroy->add_option("NODE", flags.node, "The node");
@@ -323,6 +465,12 @@ int run_program(const Outside& outside, const std::vector<std::string>& words) {
   CLI::App* leave = on_nodes("remove", "Let nodes leave when their jobs have ended", &Commands::remove_nodes);
   leave->add_flag("--force", flags.force, "Do not wait long for a host that does not answer; jobs are waited for all the same");
   waits(leave);
+  CLI::App* config =
+      command(node, "config", "Give a node words of slurmd's --conf for itself, or show them", &Commands::config_node);
+  config->add_option("NODE", flags.name, "The node")->required();
+  config->add_option("WORDS", flags.words, "In place of those that it had: \"RealMemory=64000 Weight=5\"");
+  config->add_flag("--reset", flags.reset, "No words of its own any more");
+  waits(config);
   on_nodes("keep", "Let nodes stay that were to leave, and have not stopped slurmd yet", &Commands::keep_nodes);
   on_nodes("revoke", "Do not answer the hosts of these nodes any more", &Commands::revoke_nodes);
   CLI::App* drain = command(node, "drain", "Drain a node, as scontrol does", &Commands::drain_node);

@@ -2,9 +2,6 @@
 //
 //   enlist::Coordinator coordinator(loop, random, log, *store, *host, supervise, clusters, options);
 //   coordinator.start();
-//
-// Folder src/enlist/coordinator: the coordinator, which runs beside slurmctld and alone changes Slurm. Uses enlist/store,
-// enlist/wire, enlist/host, slurm and run. The plans see enlist/rules and plan only.
 #pragma once
 
 #include <functional>
@@ -18,6 +15,7 @@
 #include "enlist/coordinator/nodes_controller.hpp"
 #include "enlist/coordinator/pools_controller.hpp"
 #include "enlist/coordinator/pools_target.hpp"
+#include "enlist/coordinator/rotation_controller.hpp"
 #include "enlist/coordinator/server.hpp"
 #include "enlist/coordinator/slurm_files.hpp"
 #include "enlist/coordinator/slurmrestd.hpp"
@@ -39,6 +37,7 @@ struct CoordinatorOptions {
   SlurmrestdOptions slurmrestd{};
   std::filesystem::path slurm_conf = "/etc/slurm/slurm.conf";
   std::optional<core::Duration> forget_dead_after{};  ///< NodeObserved::forget_dead_after.
+  std::string own_host{};                             ///< The name of this host, as SlurmctldHost may name it.
 };
 
 class Coordinator {
@@ -68,12 +67,14 @@ class Coordinator {
   Slurmrestd slurmrestd_;
   StoreTarget store_target_;
   FileTarget pool_file_;
+  RotationTarget rotation_target_;
   slurm::Target slurm_target_;
   plan::Router router_;
   plan::Executor executor_;
   run::Passes passes_;
   NodesController nodes_;
   PoolsController pools_;
+  RotationController rotation_;
   Server server_;
   run::Shutdown shutdown_;
   slurm::Clusters::ListenerId listener_;

@@ -77,14 +77,20 @@ std::optional<Status> plan_slurmd(const ComputeSeen& seen, ComputePlan& plan) {
 core::Json to_json(const ComputeMemory& memory) {
   return {{"key", {{"file", memory.key.file}, {"digest", memory.key.digest}}},
           {"loadedKey", memory.loaded_key},
-          {"detected", memory.detected}};
+          {"detected", memory.detected},
+          {"leaving", memory.leaving}};
 }
 
 core::Result<ComputeMemory> compute_memory_from(const core::Json& json) {
   if (!json.is_object()) return core::fail(ErrorCode::kInvalid, "is no object");
   return ComputeMemory{{text_at(json, {"key", "file"}), "", text_at(json, {"key", "digest"})},
                        text_at(json, {"loadedKey"}),
-                       text_at(json, {"detected"})};
+                       text_at(json, {"detected"}),
+                       json.value("leaving", false)};
+}
+
+bool is_ours(const Event& event, const SlurmdSeen& slurmd) {
+  return slurmd.arguments && launch_of(*slurmd.arguments).instance == instance_of(event);
 }
 
 std::string instance_of(const Event& event) {

@@ -2,7 +2,7 @@
 // machine. Pure.
 //
 // A hook computes all of it anew from what is known, whatever the event, because Juju may join events or leave them out. Where
-// nothing has changed, it does nothing. Nothing here stops slurmd.
+// nothing has changed, it does nothing. slurmd is stopped only when its node is out of Slurm.
 //
 // Folder src/enlist/juju: the charms of Juju. Uses enlist/agent, enlist/coordinator and enlist/host. The plans see the rules,
 // and the plans of these, only.
@@ -29,6 +29,7 @@ struct ComputeMemory {
   std::string loaded_key{};  ///< The digest of the key that slurmd has read.
   /// Facts::detected when slurmd was started. While it runs, other readings are no reason to restart it.
   std::string detected{};
+  bool leaving = false;  ///< The relation has ended, and the node is being taken out of Slurm.
   friend bool operator==(const ComputeMemory&, const ComputeMemory&) = default;
 };
 [[nodiscard]] core::Json to_json(const ComputeMemory& memory);
@@ -68,6 +69,9 @@ struct ComputePlan {
   std::optional<Status> not_published{};
 };
 [[nodiscard]] ComputePlan plan_compute(const ComputeSeen& seen);
+
+/// Reports whether slurmd was started for this unit.
+[[nodiscard]] bool is_ours(const Event& event, const SlurmdSeen& slurmd);
 
 /// Returns how slurmd of this unit is told apart from others of the same name.
 [[nodiscard]] std::string instance_of(const Event& event);

@@ -5,6 +5,7 @@
 #include "enlist/agent/machine.hpp"
 #include "enlist/host/spawn.hpp"
 #include "enlist/juju/compute.hpp"
+#include "enlist/juju/departure.hpp"
 #include "enlist/juju/program.hpp"
 #include "enlist/rules/node_conf.hpp"
 
@@ -21,6 +22,11 @@ class ComputeHook {
 
   core::Result<std::optional<Status>> run() {
     if (auto looked = look(); !looked) return std::unexpected(looked.error());
+    if (seen_.relation.empty()) {
+      if (const auto leaves = leave_cluster()) return leaves;
+    } else if (auto done = stay_in_cluster(); !done) {
+      return waiting(done.error().message);
+    }
     const ComputePlan plan = plan_compute(seen_);
     if (plan.publish) {
       if (auto done = parts_.tools.publish(seen_.relation, *plan.publish); !done) return std::unexpected(done.error());
@@ -34,7 +40,98 @@ class ComputeHook {
     return status;
   }
 
+  /// Carries out a hook of a unit that leaves. No event follows that of `stop`, which therefore waits.
+  core::Result<std::optional<Status>> leave_for_good() {
+    auto memory = read_memory();
+    if (!memory) return std::unexpected(memory.error());
+    seen_.memory = *std::move(memory);
+    const auto slurmd = state_of_slurmd();
+    if (!slurmd) return std::unexpected(slurmd.error());
+    if (!is_ours(seen_.event, *slurmd)) return std::nullopt;
+    if (seen_.event.name == "stop") return wait_and_leave();
+    if (auto drained = Departure(seen_.event, parts_).drain(); !drained)
+      parts_.tools.log("WARNING", node() + " is not drained yet: " + drained.error().message);
+    return waiting(node() + " leaves");
+  }
+
  private:
+  [[nodiscard]] std::string node() const { return node_of(seen_.event.unit); }
+
+  // --- the node leaves ---
+
+  core::Result<std::optional<Status>> wait_and_leave() {
+    Departure departure(seen_.event, parts_);
+    core::MonoTime answered = parts_.now();
+    for (std::string told;; parts_.pause(kLeavePoll)) {
+      const auto left = departure.advance();
+      if (left && left->phase == Phase::kGone) break;
+      if (left) {
+        answered = parts_.now();
+      } else if (const auto over = without_slurm(left.error(), answered)) {
+        if (!*over) return std::unexpected(over->error());
+        break;
+      }
+      const std::string why = node() + " leaves: " + (left ? left->message : "Slurm does not answer: " + left.error().message);
+      if (why == told) continue;
+      told = why;
+      if (auto said = parts_.tools.set_status(waiting(told)); !said) return std::unexpected(said.error());
+    }
+    if (auto done = retire(); !done) return std::unexpected(done.error());
+    return std::nullopt;
+  }
+  /// Decides what a unit does that cannot ask Slurm. nullopt: it waits. Error: it has waited for too long.
+  std::optional<core::Result<void>> without_slurm(const core::Error& cause, core::MonoTime answered) {
+    const auto slurmd = state_of_slurmd();
+    const auto steps = parts_.slurmd.steps();
+    if (slurmd && !slurmd->running && !slurmd->changing && steps && steps->empty()) {
+      parts_.tools.log("WARNING", "slurmd does not run, and no step is on this machine. Slurm may still have a record of " +
+                                      node() + ": " + cause.message);
+      return core::Result<void>();
+    }
+    if (parts_.now() - answered < kUnanswered) return std::nullopt;
+    return core::Result<void>(
+        core::fail(ErrorCode::kUnavailable, node() + " cannot leave, because Slurm does not answer: " + cause.message));
+  }
+  /// The relation has ended, and the unit stays: the node leaves step by step, one in each hook. nullopt: there is none.
+  std::optional<Status> leave_cluster() {
+    const bool begins = seen_.event.name.ends_with("-relation-broken");
+    if (!begins && !seen_.memory.leaving) return std::nullopt;
+    if (!seen_.slurmd) return blocked("slurmd: " + seen_.slurmd.error().message);
+    if (!is_ours(seen_.event, *seen_.slurmd)) return std::nullopt;
+    ComputeMemory memory = seen_.memory;
+    memory.leaving = true;
+    if (auto done = write_memory(memory); !done) return blocked(done.error().message);
+    const auto left = Departure(seen_.event, parts_).advance();
+    if (!left) return waiting(node() + " leaves: Slurm does not answer: " + left.error().message);
+    if (left->phase != Phase::kGone) return waiting(node() + " leaves: " + left->message);
+    if (auto done = retire(); !done) return blocked(done.error().message);
+    look_at_slurmd();
+    return std::nullopt;
+  }
+  core::Result<void> stay_in_cluster() {
+    if (!seen_.memory.leaving) return {};
+    if (auto done = Departure(seen_.event, parts_).stay(); !done) return done;
+    ComputeMemory memory = seen_.memory;
+    memory.leaving = false;
+    return write_memory(memory);
+  }
+  /// Stops slurmd, and removes what this charm has written for it. The node is out of Slurm.
+  core::Result<void> retire() {
+    if (auto done = parts_.slurmd.stop(); !done) return done;
+    if (auto done = parts_.slurmd.uninstall(); !done) return done;
+    if (const KeyFile& key = seen_.memory.key; !key.file.empty()) {
+      const auto there = parts_.host.read(file_of(key.file));
+      if (there && core::sha256_hex(*there) == key.digest) {
+        if (auto done = parts_.host.remove(file_of(key.file)); !done) return done;
+      }
+    }
+    auto done = parts_.host.remove(parts_.state / kMemory);
+    if (done) seen_.memory = {};
+    return done;
+  }
+
+  // --- what is known ---
+
   core::Result<void> look() {
     const auto leader = parts_.tools.is_leader();
     if (!leader) return std::unexpected(leader.error());
@@ -104,6 +201,8 @@ class ComputeHook {
     }
   }
 
+  // --- what is done ---
+
   core::Result<void> act(const ComputePlan& plan) {
     ComputeMemory memory = seen_.memory;
     if (plan.write_key) {
@@ -171,6 +270,9 @@ class ComputeHook {
   /// Slurm takes a node within a second. So long it is waited for, since other hooks of the machine wait meanwhile.
   static constexpr auto kRegisters = 10s;
   static constexpr auto kLookAgain = 500ms;
+  static constexpr auto kLeavePoll = 5s;
+  /// So long `stop` waits for Slurm's answer. Then it fails, so that other hooks of the machine run before Juju tries it again.
+  static constexpr auto kUnanswered = 10min;
 
   const CharmParts& parts_;
   ComputeSeen seen_;
@@ -178,6 +280,10 @@ class ComputeHook {
 };
 
 }  // namespace
+
+core::Result<std::optional<Status>> leave_compute(const Event& event, const CharmParts& parts) {
+  return ComputeHook(event, parts).leave_for_good();
+}
 
 core::Result<std::optional<Status>> run_compute(const Event& event, const CharmParts& parts) {
   return ComputeHook(event, parts).run();

@@ -21,6 +21,7 @@ core::Result<Event> event_from(const std::map<std::string, std::string>& environ
   out.app = out.unit.substr(0, slash);
   out.model = value("JUJU_MODEL_UUID");
   out.relation_id = value("JUJU_RELATION_ID");
+  out.remote_app = value("JUJU_REMOTE_APP");
   out.departing_unit = value("JUJU_DEPARTING_UNIT");
   return out;
 }

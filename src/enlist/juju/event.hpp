@@ -14,6 +14,7 @@ struct Event {
   std::string unit, app;         ///< The unit that runs it, "slurmd/0", and its application.
   std::string model{};           ///< The UUID of the model.
   std::string relation_id{};     ///< "slurmctld:3" in an event of a relation.
+  std::string remote_app{};      ///< The application at the other end of that relation; "": Juju does not tell.
   std::string departing_unit{};  ///< The unit that leaves, in relation-departed.
 
   /// Reports whether the relation ends with this event. Juju may list it still.

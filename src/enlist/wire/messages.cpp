@@ -47,10 +47,11 @@ struct Members<Report> {
       std::tuple(required("hostname", &Report::hostname), required("boot_id", &Report::boot_id),
                  optional("slurm_version", &Report::slurm_version), optional("conf", &Report::conf),
                  optional("instance_id", &Report::instance_id), optional("running", &Report::running),
-                 optional("key_revision", &Report::key_revision), optional("registrations", &Report::registrations),
-                 optional("error", &Report::error), optional("check_passed", &Report::check_passed),
-                 optional("started", &Report::started), optional("steps_known", &Report::steps_known),
-                 optional("steps", &Report::steps), optional("stopped", &Report::stopped), optional("left", &Report::left));
+                 optional("key_revision", &Report::key_revision), optional("key_loaded", &Report::key_loaded),
+                 optional("registrations", &Report::registrations), optional("error", &Report::error),
+                 optional("check_passed", &Report::check_passed), optional("started", &Report::started),
+                 optional("steps_known", &Report::steps_known), optional("steps", &Report::steps),
+                 optional("stopped", &Report::stopped), optional("left", &Report::left));
 };
 template <>
 struct Members<Desired> {
@@ -67,18 +68,28 @@ struct Members<Leaving> {
                  optional("stop", &Leaving::stop), optional("since", &Leaving::since));
 };
 template <>
+struct Members<Configuring> {
+  static constexpr auto kAll = std::tuple(optional("wanted", &Configuring::wanted), optional("live", &Configuring::live),
+                                          optional("stop", &Configuring::stop), optional("conf", &Configuring::conf),
+                                          optional("since", &Configuring::since));
+};
+template <>
+struct Members<LiveWords> {
+  static constexpr auto kAll = std::tuple(optional("weight", &LiveWords::weight), optional("dropped", &LiveWords::dropped));
+};
+template <>
 struct Members<Marks> {
   static constexpr auto kAll = std::tuple(optional("reason", &Marks::reason), optional("comment", &Marks::comment));
 };
 template <>
 struct Members<Node> {
-  static constexpr auto kAll =
-      std::tuple(required("name", &Node::name), required("pool", &Node::pool), required("key", &Node::key),
-                 optional("node_conf", &Node::node_conf), optional("registrations", &Node::registrations),
-                 optional("revoked", &Node::revoked), optional("joined", &Node::joined), optional("report", &Node::report),
-                 optional("confirmed", &Node::confirmed), optional("gate_boot", &Node::gate_boot),
-                 optional("phase", &Node::phase), optional("message", &Node::message), optional("leaving", &Node::leaving),
-                 optional("marks", &Node::marks), optional("silent_since", &Node::silent_since));
+  static constexpr auto kAll = std::tuple(
+      required("name", &Node::name), required("pool", &Node::pool), required("key", &Node::key),
+      optional("node_conf", &Node::node_conf), optional("registrations", &Node::registrations),
+      optional("revoked", &Node::revoked), optional("joined", &Node::joined), optional("report", &Node::report),
+      optional("confirmed", &Node::confirmed), optional("gate_boot", &Node::gate_boot), optional("phase", &Node::phase),
+      optional("message", &Node::message), optional("leaving", &Node::leaving), optional("configuring", &Node::configuring),
+      optional("live", &Node::live), optional("marks", &Node::marks), optional("silent_since", &Node::silent_since));
 };
 template <>
 struct Members<Token> {

@@ -87,16 +87,10 @@ class FakeJuju {
     settle();
   }
   /// Departed comes before broken, and broken before stop. The units of the other side meet their own departed only.
-  void remove_unit(const std::string& unit) {
+  /// `broken_first`: broken may come before departed.
+  void remove_unit(const std::string& unit, bool broken_first = false) {
     const std::string app = app_of(unit);
-    for (auto& [number, relation] : relations) {
-      if (!relation.endpoints.contains(app)) continue;
-      for (const std::string& other : std::set(units[other_of(relation, app)])) {
-        send_relation(unit, number, "departed", other, unit);
-        send_relation(other, number, "departed", unit, unit);
-      }
-      send_relation(unit, number, "broken");
-    }
+    depart(unit, broken_first);
     send(unit, "stop");
     send(unit, "remove");
     units[app].erase(unit);
@@ -106,18 +100,38 @@ class FakeJuju {
     }
     settle();
   }
-  void remove_relation(const std::string& number) {
+  void remove_relation(const std::string& number, bool broken_first = false) {
     const Relation relation = relations.at(number);
-    for (const auto& [app, endpoint] : relation.endpoints) {
-      for (const std::string& unit : std::set(units[app])) {
-        for (const std::string& other : units[other_of(relation, app)]) send_relation(unit, number, "departed", other, other);
+    const auto depart_all = [&] {
+      for (const auto& [app, endpoint] : relation.endpoints) {
+        for (const std::string& unit : std::set(units[app])) {
+          for (const std::string& other : units[other_of(relation, app)]) send_relation(unit, number, "departed", other, other);
+        }
       }
-    }
+    };
+    if (!broken_first) depart_all();
     for (const auto& [app, endpoint] : relation.endpoints) {
       for (const std::string& unit : std::set(units[app])) send_relation(unit, number, "broken");
     }
-    relations.erase(number);
-    for (auto& [id, secret] : secrets) secret.grants.erase(number);
+    if (broken_first) depart_all();
+    forget_relation(number);
+    settle();
+  }
+  /// The relation breaks when the last unit has departed. The units stop after that.
+  void remove_application(const std::string& app) {
+    const std::set<std::string> all = units[app];
+    for (const std::string& unit : all) depart(unit, false);
+    for (const auto& [number, relation] : std::map(relations)) {
+      if (!relation.endpoints.contains(app)) continue;
+      for (const std::string& unit : std::set(units[other_of(relation, app)])) send_relation(unit, number, "broken");
+      forget_relation(number);
+    }
+    for (const std::string& unit : all) {
+      send(unit, "stop");
+      send(unit, "remove");
+    }
+    units.erase(app);
+    leaders.erase(app);
     settle();
   }
   void lead(const std::string& unit) {
@@ -160,6 +174,22 @@ class FakeJuju {
   }
 
  private:
+  void depart(const std::string& unit, bool broken_first) {
+    const std::string app = app_of(unit);
+    for (auto& [number, relation] : relations) {
+      if (!relation.endpoints.contains(app)) continue;
+      if (broken_first) send_relation(unit, number, "broken");
+      for (const std::string& other : std::set(units[other_of(relation, app)])) {
+        send_relation(unit, number, "departed", other, unit);
+        send_relation(other, number, "departed", unit, unit);
+      }
+      if (!broken_first) send_relation(unit, number, "broken");
+    }
+  }
+  void forget_relation(const std::string& number) {
+    relations.erase(number);
+    for (auto& [id, secret] : secrets) secret.grants.erase(number);
+  }
   static std::string app_of(const std::string& unit) { return unit.substr(0, unit.find('/')); }
   static std::string other_of(const Relation& relation, const std::string& app) {
     for (const auto& [other, endpoint] : relation.endpoints) {
@@ -176,6 +206,8 @@ class FakeJuju {
   void send_relation(const std::string& unit, const std::string& number, const std::string& what,
                      const std::string& remote = {}, const std::string& departing = {}) {
     Environment environment = relation_environment(number, app_of(unit));
+    // Juju may not know the other end any more.
+    if (what == "broken") environment.erase("JUJU_REMOTE_APP");
     if (!remote.empty()) environment["JUJU_REMOTE_UNIT"] = remote;
     if (!departing.empty()) environment["JUJU_DEPARTING_UNIT"] = departing;
     send(unit, environment["JUJU_RELATION"] + "-relation-" + what, environment);
