@@ -14,7 +14,7 @@ import tomllib
 
 TOP = pathlib.Path(__file__).resolve().parent.parent
 WORDS, PAGE = TOP / "docs/enlistment/requirements.toml", TOP / "docs/enlistment/requirements.md"
-MARKER = re.compile(r"(?://|#) Requirement (\d+)")
+MARKER = re.compile(r"( *)(?://|#) Requirement (\d+)")
 TEST = re.compile(r"TEST(?:_F|_P)?\((\w+), (\w+)\)|def (\w+)\(")
 
 BEGIN = """# Requirements
@@ -30,14 +30,17 @@ as hosts. Those of `src/` are unit tests, with models of what surrounds the code
 
 
 def tests_of(path):
-    """Returns (number, name) for each requirement that a test of this file names."""
-    found, numbers = [], []
+    """Returns (number, name) for each requirement that a test of this file names, above itself or in its body."""
+    found, numbers, name = [], [], None
     for at, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         marker, test = MARKER.fullmatch(line), TEST.match(line)
-        if marker:
-            numbers.append(int(marker[1]))
+        if marker and marker[1] and name:
+            found.append((int(marker[2]), name))
+        elif marker:
+            numbers.append(int(marker[2]))
         elif test:
-            found += [(number, test[3] or f"{test[1]}.{test[2]}") for number in numbers]
+            name = test[3] or f"{test[1]}.{test[2]}"
+            found += [(number, name) for number in numbers]
             numbers = []
         elif numbers and not line.startswith("@"):
             sys.exit(f"{path.relative_to(TOP)}:{at}: no test follows Requirement {numbers[-1]}")
@@ -75,7 +78,9 @@ def main():
         for number, name in tests_of(TOP / path):
             if number not in numbers:
                 sys.exit(f"{path}: {name} names requirement {number}, which {WORDS.relative_to(TOP)} does not have")
-            tests.setdefault(number, {}).setdefault(path, []).append(name)
+            names = tests.setdefault(number, {}).setdefault(path, [])
+            if name not in names:
+                names.append(name)
     text = page(sections, tests)
     if sys.argv[1:] == ["check"]:
         if not PAGE.exists() or PAGE.read_text(encoding="utf-8") != text:

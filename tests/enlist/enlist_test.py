@@ -13,8 +13,8 @@ import os
 import sys
 import time
 
-from hosts import LIMIT, POOL_FILE, STATE, expect, idle, releases, wait
-from juju import Juju
+from hosts import LIMIT, POOL_FILE, STATE, Failed, expect, idle, releases, wait
+from juju import Juju, Refused
 from runner import main
 
 TESTS = []
@@ -113,6 +113,7 @@ done"""
 
 
 # Requirement 42
+# Requirement 43
 @test(hosts=1)
 def a_host_brings_its_gpus(site):
     site.run("ctl", "sh", "-c", "echo GresTypes=gpu >>/etc/slurm/slurm.conf && echo AutoDetect=nvidia >/etc/slurm/gres.conf")
@@ -1006,8 +1007,16 @@ def a_slurmd_that_fails_is_told(site):
 
 # What Slurm logs when it cannot verify a message, in 24.11 to 26.05.
 NOT_VERIFIED = ("uthentication", "could not find kid", "jwt_decode", "decode_jwt", "token expired", "verify_internal", "auth_g_verify")
-# How long what a key has signed is accepted: an hour of the test in seconds, but long enough for a slow machine.
+# How long what a key has signed is accepted, in seconds: long enough for a slow machine.
 SIGNED_FOR = 20
+
+
+def ready_to_rotate(site):
+    """Moves the key to a slurm.jwks, as an administrator does, and makes what it has signed expire soon."""
+    site.run("ctl", "sh", "-c", f"""cd /etc/slurm && umask 077 &&
+        printf '{{"keys": [{{"alg": "HS256", "kty": "oct", "kid": "first", "k": "%s"}}]}}' "$(base64 -w0 slurm.key)" >slurm.jwks &&
+        chown --reference=slurm.key slurm.jwks && rm slurm.key && echo AuthInfo=ttl={SIGNED_FOR},cred_expire={SIGNED_FOR} >>slurm.conf &&
+        scontrol reconfigure""")
 
 
 def rotation(site):
@@ -1066,16 +1075,16 @@ def rotate(site, *flags, kill_in=""):
 def the_auth_key_rotates_under_jobs(site):
     """Defect 2 of the charms: no message fails to be verified, and no job ends."""
     with_pool(site)
-    site.run("ctl", "sh", "-c", f"echo AuthInfo=ttl={SIGNED_FOR},cred_expire={SIGNED_FOR} >>/etc/slurm/slurm.conf; scontrol reconfigure")
+    ready_to_rotate(site)
     site.enlist("h1", "h2", "h3")
     site.ready("gpu-1", "gpu-2", "gpu-3")
     expect(site.out("ctl", "slurm-enlist", "rotate", "status") == "there was no rotation", "there was a rotation")
-    owner = site.out("ctl", "stat", "-c", "%u:%g %a", "/etc/slurm/slurm.key")
-    job = site.submit("--mem=100", "-w", "gpu-1")
+    owner = site.out("ctl", "stat", "-c", "%u:%g %a", "/etc/slurm/slurm.jwks")
     slurmds = {host: site.processes(host, "/usr/sbin/slurmd") for host in ("h1", "h2", "h3")}
+    job = site.submit("--mem=100", "-w", "gpu-1")
     jobs_all_the_time(site)
-    former = []
-    for kill_in in ("Sign", "Spread"):  # The first rotation replaces slurm.key, the second one a slurm.jwks.
+    former = ["first"]
+    for kill_in in ("Sign", "Spread"):
         seen = rotate(site, kill_in=kill_in)
         expect(seen == ["Spread", "Sign", "Retire"], f"the phases were {seen}")
         kids, signer = key_ids(site, "ctl")
@@ -1090,11 +1099,11 @@ def the_auth_key_rotates_under_jobs(site):
     expect(not site.out("ctl", "sh", "-c", "cat /tmp/failed 2>/dev/null || :"), "jobs have failed")
     expect(len(site.out("ctl", "cat", "/tmp/passed").split()) >= 30, "hardly any jobs were started")
     expect(not (lines := not_verified(site, *slurmds)), f"messages were not verified: {lines}")
-    for host in slurmds:
-        expect(site.run(host, "ls", "/etc/slurm/slurm.key", check=False).returncode != 0, f"{host} still has the old key")
-        expect(site.processes(host, "/usr/sbin/slurmd") == slurmds[host], f"slurmd of {host} was restarted")
     site.ends_well(job, "h1")
     site.ready("gpu-1", "gpu-2", "gpu-3")
+    for host, before in slurmds.items():
+        after = site.processes(host, "/usr/sbin/slurmd")
+        expect(after == before, f"slurmd of {host} was restarted: {before}, {after}")
     # No key is anywhere else.
     key = json.loads(site.out("ctl", "cat", "/etc/slurm/slurm.jwks"))["keys"][0]["k"][:32].encode()
     for log in site.folder.glob("log/*"):
@@ -1102,6 +1111,58 @@ def the_auth_key_rotates_under_jobs(site):
     for host in ("ctl", *slurmds):
         places = {path: mode for path, (mode, text) in site.files(host).items() if key in text}
         expect(places == {"/etc/slurm/slurm.jwks": 0o600}, f"{host}: the key is in {places}")
+
+
+@test(hosts=1)
+def a_rotation_that_is_refused_or_abandoned_keeps_the_old_key(site):
+    with_pool(site)
+    ready_to_rotate(site)
+    site.enlist("h1")
+    site.ready("gpu-1")
+    job = site.submit("--mem=100")
+    site.run("ctl", "sh", "-c", "cp -p /etc/slurm/slurm.conf /tmp/good.conf; echo PartitionName=bad Nodes=nowhere >>/etc/slurm/slurm.conf")
+    refused_one = site.run("ctl", "slurm-enlist", "rotate", check=False)
+    expect(refused_one.returncode == 1 and "slurmctld refused to load the keys" in refused_one.stdout, f"rotate said {refused_one.stdout}")
+    kids, signer = key_ids(site, "ctl")
+    expect(kids == [signer] and key_ids(site, "h1") == (kids, signer), f"the keys are {kids}")
+    site.run("ctl", "sh", "-c", "cp -p /tmp/good.conf /etc/slurm/slurm.conf; scontrol reconfigure")
+    expect(site.out("ctl", "srun", "--mem=100", "hostname") == "h1", "no job runs after a rotation that was refused")
+
+    site.run("ctl", "slurm-enlist", "rotate", "--wait", "0")
+    refused_one = site.run("ctl", "slurm-enlist", "rotate", check=False)
+    expect(refused_one.returncode == 1 and "a rotation runs" in refused_one.stderr, f"a second rotation: {refused_one}")
+    wait("the new key signs", lambda: key_ids(site, "h1")[1] != signer, 2 * LIMIT)
+    expect(site.out("ctl", "srun", "--mem=100", "hostname") == "h1", "no job runs with the new key")
+    out = site.run("ctl", "slurm-enlist", "rotate", "--abandon").stdout
+    expect("it was abandoned" in out, f"rotate --abandon said {out}")
+    expect(key_ids(site, "ctl") == (kids, signer) and key_ids(site, "h1") == (kids, signer), "the old key is not back")
+    expect(site.out("ctl", "srun", "--mem=100", "hostname") == "h1", "no job runs after a rotation that was abandoned")
+    expect(not (lines := not_verified(site, "h1")), f"messages were not verified: {lines}")
+    site.ends_well(job, "h1")
+
+
+@test(hosts=2)
+def a_silent_host_is_left_out_of_a_rotation_and_gets_the_key_later(site):
+    with_pool(site)
+    ready_to_rotate(site)
+    site.enlist("h1", "h2")
+    site.ready("gpu-1", "gpu-2")
+    site.script("kill", "h2")
+    site.run("ctl", "slurm-enlist", "rotate", "--wait", "0")
+    wait("only h2 is waited for", lambda: [host["host"] for host in rotation(site)["hosts"]] == ["gpu-2"], LIMIT)
+    told = site.run("ctl", "slurm-enlist", "rotate", "--without", "gpu-2", check=False)
+    expect(told.returncode == 1 and "must be waited for" in told.stderr, f"rotate --without said {told}")
+    site.run("ctl", "scontrol", "update", "nodename=gpu-2", "state=down", "reason=power")
+    wait("it is left out", lambda: site.run("ctl", "slurm-enlist", "rotate", "--without", "gpu-2", check=False).returncode == 0, LIMIT)
+    wait("the rotation ends", lambda: not rotation(site)["running"], 4 * LIMIT)
+    expect(rotation(site)["result"].startswith("done"), f"the rotation has ended: {rotation(site)}")
+    site.script("boot", "h2", "h2")
+    site.agent("h2")
+    wait("h2 has the new key", lambda: site.nodes()["gpu-2"]["report"]["key_loaded"] == site.nodes()["gpu-1"]["report"]["key_loaded"], LIMIT)
+    # With ReturnToService=2, Slurm has returned it to service already.
+    site.run("ctl", "slurm-enlist", "node", "resume", "gpu-2", check=False)
+    site.ready("gpu-1", "gpu-2")
+    expect(sorted(site.out("ctl", "srun", "--mem=100", "-N2", "hostname").split()) == ["h1", "h2"], "a host runs no jobs")
 
 
 # --- Secrets --------------------------------------------------------------------------------------------------------
@@ -1314,6 +1375,66 @@ def units_of_a_charm_leave_under_a_job(site):
     juju.integrate("gpu", "slurmctld")
     wait("gpu-1 is idle", lambda: idle(site.records()["gpu-1"]), LIMIT)
     expect(site.out("ctl", "srun", "hostname") == "h2", "no job runs")
+
+
+# Requirement 23
+# Requirement 38
+# Requirement 39
+# Requirement 40
+@test(hosts=1)
+def units_of_a_charm_carry_out_actions(site):
+    site.init()
+    juju = Juju(site)
+    juju.deploy("slurmctld", "slurmctld", "ctl")
+    juju.deploy("gpu", "slurmd", "h1", partition_config="Default=YES")
+    juju.integrate("gpu", "slurmctld")
+    wait("gpu-0 is idle", lambda: idle(site.records()["gpu-0"]), LIMIT)
+
+    def fails(action, **parameters):
+        try:
+            juju.act("gpu/0", action, **parameters)
+        except Refused as refused:
+            return str(refused)
+        raise Failed(f"{action} does not fail")
+
+    before = site.as_it_is("h1")
+    expect("State" in fails("node-config", parameters="State=DOWN"), "the wrong word is not named")
+    expect(site.as_it_is("h1") == before, "an action that fails has changed something")
+
+    # Features are changed under a job. Other words wait until it has ended.
+    job = site.submit()
+    expect(juju.act("gpu/0", "node-config", parameters="Features=ssd")["result"] == "applied", f"{juju.results}")
+    expect(sorted(site.records()["gpu-0"]["active_features"]) == ["gpu", "ssd"], f"{site.records()}")
+    expect("is drained" in juju.act("gpu/0", "node-config", parameters="Weight=7")["result"], f"{juju.results}")
+    record = site.records()["gpu-0"]
+    expect("DRAIN" in record["state"] and record["reason"] == "slurm-enlist: configuring" and record["weight"] == 1, f"{record}")
+    expect("register anew" in fails("resume"), "resume opens a node that is to register anew")
+    juju.everywhere("update-status")
+    expect(site.job(job) == "RUNNING", "the job does not run any more")
+    site.ends_well(job, "h1")
+
+    def anew():
+        juju.everywhere("update-status")
+        record = site.records().get("gpu-0")
+        return record and record["weight"] == 7 and idle(record)
+
+    wait("gpu-0 has registered anew", anew, LIMIT)
+    expect(sorted(site.records()["gpu-0"]["features"]) == ["gpu", "ssd"], f"{site.records()}")
+
+    # A drain of an administrator goes along with the node.
+    expect(juju.act("gpu/0", "drain", reason='disk "sda"')["reason"] == "disk 'sda'", f"{juju.results}")
+    expect(juju.act("gpu/0", "node-config", reset=True)["result"] == "applied", f"{juju.results}")
+    record = site.records()["gpu-0"]
+    expect(record["weight"] == 1 and "DRAIN" in record["state"] and record["reason"] == "disk 'sda'", f"{record}")
+    expect("DRAIN" not in juju.act("gpu/0", "resume")["state"], f"{juju.results}")
+    wait("gpu-0 is idle", lambda: idle(site.records()["gpu-0"]), LIMIT)
+
+    # A task of an array ends alone.
+    tasks = site.out("ctl", "sbatch", "--parsable", "--array=1-2", "--exclusive", "--output=/dev/null", "--chdir=/tmp", "--wrap", "sleep 1000")
+    wait("the first task runs", lambda: site.out("ctl", "squeue", "-h", "-t", "RUNNING", "-o", "%i") == f"{tasks}_1", LIMIT)
+    expect(juju.act("gpu/0", "destroy-jobs")["jobs"] == f"{tasks}_1", f"{juju.results}")
+    wait("the second task runs", lambda: site.out("ctl", "squeue", "-h", "-t", "RUNNING", "-o", "%i") == f"{tasks}_2", LIMIT)
+    site.run("ctl", "scancel", tasks)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import time
 
 from hosts import LIMIT, SCRIPT, expect
 
-TOOLS = ("config-get", "is-leader", "juju-log", "relation-get", "relation-ids", "relation-list", "relation-set", "secret-add", "secret-get",
+TOOLS = ("action-fail", "action-get", "action-set", "config-get", "is-leader", "juju-log", "relation-get", "relation-ids", "relation-list", "relation-set", "secret-add", "secret-get",
          "secret-grant", "secret-ids", "secret-info-get", "secret-remove", "secret-set", "status-get", "status-set")
 SHARED = "/usr/local/lib/enlist/juju"
 # A file that a secret is made of is on the host.
@@ -35,7 +35,7 @@ exit "$(<"$request.answered")"
 
 
 class Refused(Exception):
-    """A program fails with this message."""
+    """A program or an action fails with this message."""
 
 
 class Juju:
@@ -43,6 +43,7 @@ class Juju:
         self.site = site
         self.hosts, self.charms, self.configs, self.leaders, self.statuses = {}, {}, {}, {}, {}
         self.relations, self.secrets, self.logs = {}, {}, []
+        self.parameters, self.results, self.failure = {}, {}, None  # of an action
         self.counts = collections.Counter()
         self.pending = collections.deque()
         self.hooks = 0
@@ -92,6 +93,15 @@ class Juju:
     def configure(self, app, **config):
         self.configs[app].update(config)
         self.everywhere("config-changed", app)
+
+    def act(self, unit, action, **parameters):
+        """Returns the results of an action. Raises Refused if it fails."""
+        self.parameters, self.results, self.failure = parameters, {}, None
+        self.hook(unit, None, JUJU_DISPATCH_PATH=f"actions/{action}")
+        self.settle()
+        if self.failure is not None:
+            raise Refused(self.failure)
+        return self.results
 
     def remove_unit(self, unit, meanwhile):
         """`meanwhile` is called while its stop waits. The units of the other side meet their own departed only."""
@@ -164,7 +174,8 @@ class Juju:
         self.hooks += 1
         folder = self.folder / str(self.hooks)
         folder.mkdir()
-        environment.update(JUJU_UNIT_NAME=unit, JUJU_DISPATCH_PATH=f"hooks/{event}", JUJU_MODEL_UUID="6f1e",
+        environment.setdefault("JUJU_DISPATCH_PATH", f"hooks/{event}")
+        environment.update(JUJU_UNIT_NAME=unit, JUJU_MODEL_UUID="6f1e",
                            JUJU_CONTEXT_ID=f"{SHARED}/{self.hooks}")
         command = ["env", *(f"{key}={value}" for key, value in environment.items()), "slurm-enlist", "charm", self.charms[app_of(unit)]]
         process = subprocess.Popen([SCRIPT, self.site.release, "exec", self.site.folder, self.hosts[unit], *command],
@@ -222,6 +233,12 @@ class Juju:
 
         if tool == "is-leader":
             return leader
+        if tool == "action-get":
+            return self.parameters
+        if tool == "action-set":
+            self.results.update(content())
+        elif tool == "action-fail":
+            self.failure = words[0]
         if tool == "config-get":
             return {key.replace("_", "-"): value for key, value in self.configs[app].items()}
         if tool == "juju-log":

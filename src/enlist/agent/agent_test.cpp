@@ -148,10 +148,9 @@ TEST_F(AgentTest, ARotatedKeyIsReportedWhenSlurmdHasLoadedIt) {
   service->reloads = false;
   desired.key_revision = "k2";
   replies(Phase::kReady);
-  gives_key("two keys", "k2", "slurm.jwks");
+  gives_key("two keys", "k2");
   EXPECT_THAT(service->acts, ElementsAre("start", "reload")) << "never a restart under a job";
-  EXPECT_EQ(files("/etc/slurm/slurm.jwks"), "two keys");
-  EXPECT_FALSE(host->files.contains("/etc/slurm/slurm.key")) << "its key will not be worth anything any more";
+  EXPECT_EQ(files("/etc/slurm/slurm.key"), "two keys");
   EXPECT_EQ(report()["key_revision"], "k2");
   EXPECT_EQ(report()["key_loaded"], "") << "slurmd goes on with the program from before";
   loop.advance(3min);
@@ -164,6 +163,19 @@ TEST_F(AgentTest, ARotatedKeyIsReportedWhenSlurmdHasLoadedIt) {
   const auto memory = memory_from(files("/var/lib/slurm-enlist/agent.json"));
   ASSERT_TRUE(memory);
   EXPECT_EQ(memory->stale_image, "1");
+}
+
+TEST_F(AgentTest, AKeyInAnotherFileNeedsARestartOfSlurmd) {
+  begin(joined());
+  replies();
+  gives_key();
+  desired.key_revision = "k2";
+  replies(Phase::kReady);
+  gives_key("two keys", "k2", "slurm.jwks");
+  EXPECT_THAT(service->acts, ElementsAre("start", "start")) << "a reload would read the file from before";
+  EXPECT_EQ(files("/etc/slurm/slurm.jwks"), "two keys");
+  EXPECT_EQ(files("/etc/slurm/slurm.key"), "the key") << "a slurmd that reloads meanwhile needs it";
+  EXPECT_EQ(report()["key_loaded"], "k2");
 }
 
 TEST_F(AgentTest, ACoordinatorThatIsAwayStopsNothing) {
@@ -492,6 +504,8 @@ TEST(AgentMemory, ComesBackAsItWas) {
   memory.desired->controllers = {"a:6817"};
   memory.key = {"slurm.key", "k1", "d"};
   memory.loaded_key = "k0";
+  memory.stale_image = "7.1.8";
+  memory.other_file = true;
   memory.registrations = 7;
   memory.stopped = memory.left = true;
   EXPECT_EQ(memory_from(memory_text(memory)), memory);

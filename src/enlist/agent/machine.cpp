@@ -104,12 +104,7 @@ core::Result<void> put_key(Host& host, const MachineOptions& options, const Memo
   }
   // The note comes first: a file without it would count as somebody else's.
   if (auto saved = write_memory(host, options.state, memory); !saved) return saved;
-  if (auto written = host.write(file, key.content, 0600); !written) return written;
-  if (before.file.empty() || before.file == key.file) return {};
-  // slurm.key is not read beside a slurm.jwks.
-  const auto digest = digest_of_key(host, options.slurm_folder, before.file);
-  if (!digest || *digest != before.digest) return {};
-  return host.remove(options.slurm_folder / before.file);
+  return host.write(file, key.content, 0600);
 }
 
 /// Notes which program runs as slurmd, and then has it read the key file again, which was written before.
@@ -381,6 +376,7 @@ void Machine::start_slurmd(const StartSlurmd& act, const Done& done) {
       [this, stale, number = act.registrations, key = memory_.key.revision] {
         memory_.registrations = std::max(memory_.registrations, number);
         memory_.loaded_key = key;
+        memory_.other_file = false;
         memory_.stale_image = *stale;
         memory_.stopped = false;
         memory_.prepared.clear();
@@ -404,6 +400,7 @@ void Machine::key_fetched(const std::shared_ptr<const WriteKey>& act, core::Resu
   const KeyFile before = memory->key;
   // slurmd has to read it, also if it is an earlier one again.
   if (before.revision != key->revision) memory->loaded_key.clear();
+  if (!before.file.empty() && before.file != key->file) memory->other_file = true;
   memory->key = {key->file, key->revision, core::sha256_hex(key->content)};
   carry_out(
       [host = host_, options = options_, memory, before, key = std::make_shared<Connection::Key>(*std::move(key))] {
@@ -413,6 +410,7 @@ void Machine::key_fetched(const std::shared_ptr<const WriteKey>& act, core::Resu
         saved_ = *memory;
         memory_.key = memory->key;
         memory_.loaded_key = memory->loaded_key;
+        memory_.other_file = memory->other_file;
       },
       true, done);
 }

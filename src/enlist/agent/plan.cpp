@@ -55,7 +55,7 @@ bool key_is_loaded(const Observed& observed) {
   const Memory& memory = observed.memory;
   const auto& slurmd = observed.seen->slurmd;
   if (slurmd && !slurmd->running && !slurmd->changing) return true;
-  if (memory.loaded_key != memory.key.revision) return false;
+  if (memory.loaded_key != memory.key.revision || memory.other_file) return false;
   // Each later slurmd has read the file as well.
   if (observed.reported && observed.reported->key_loaded == memory.key.revision) return true;
   if (!slurmd || slurmd->changing) return false;
@@ -285,6 +285,9 @@ plan::Plan plan(const Observed& observed) {
   if (as_next != **want) {
     const std::string reason = runs ? "it runs with other arguments" : "it does not run";
     out.lane("slurmd").add({kStart, reason, std::make_shared<StartSlurmd>(**want, desired->registrations)});
+  } else if (observed.memory.other_file) {
+    out.lane("slurmd").add(
+        {kStart, "the key has another file now", std::make_shared<StartSlurmd>(**want, desired->registrations)});
   } else if ((runs != *want || !observed.memory.prepared.empty()) && observed.memory.prepared != (*want)->conf) {
     out.lane("slurmd").add({kPrepare, "its next start has other arguments", std::make_shared<PrepareSlurmd>(**want)});
   } else if (observed.memory.registrations < desired->registrations) {

@@ -165,8 +165,9 @@ class Commands {
     return told(ask("/v1/nodes/keep", {{"nodes", flags_.hosts}}), [](const core::Json&) { return "done\n"; });
   }
   int revoke_nodes() const {
-    return told(ask("/v1/nodes/revoke", {{"nodes", flags_.hosts}}),
-                [](const core::Json&) { return "done; the hosts still have the auth key of the cluster: replace it\n"; });
+    return told(ask("/v1/nodes/revoke", {{"nodes", flags_.hosts}}), [](const core::Json&) {
+      return "done; the hosts still have the auth key of the cluster: slurm-enlist rotate\n";
+    });
   }
   int drain_node() const {
     return told(ask("/v1/nodes/drain", {{"nodes", core::Json::array({flags_.name})}, {"reason", flags_.reason}}),

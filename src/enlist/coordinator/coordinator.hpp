@@ -2,6 +2,9 @@
 //
 //   enlist::Coordinator coordinator(loop, random, log, *store, *host, supervise, clusters, options);
 //   coordinator.start();
+//
+// Folder src/enlist/coordinator: the coordinator, which runs beside slurmctld and alone changes Slurm. Uses enlist/store,
+// enlist/wire, enlist/host, slurm and run. The plans see enlist/rules and plan only.
 #pragma once
 
 #include <functional>

@@ -9,7 +9,7 @@
 #include "core/hash.hpp"
 #include "core/testing/fake_random.hpp"
 #include "core/testing/manual_loop.hpp"
-#include "enlist/coordinator/configuring.hpp"
+#include "enlist/coordinator/node_words.hpp"
 #include "enlist/coordinator/testing/fakes.hpp"
 #include "enlist/rules/pool_file.hpp"
 #include "slurm/conf/loaded.hpp"

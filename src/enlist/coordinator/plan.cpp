@@ -205,7 +205,13 @@ plan::Plan plan_node(const NodeObserved& observed) {
   if (node.configuring.restarts() && judged.phase != Phase::kSilent) return plan_leave(observed);
   const bool known = observed.slurm && observed.slurm->complete();
   const slurm::Node* in_slurm = record_of(observed);
-  auto record = std::make_shared<RecordPhase>(node, judged.phase, judged.message);
+  const LiveWish wish = live_wish(observed);
+  const bool fits = in_slurm == nullptr || wish.fits(*in_slurm);
+  const plan::StepId set{"set", "words of Slurm node", node.name};
+  std::string message = judged.message;
+  if (const std::string error = fits ? "" : error_of(observed, set); !error.empty())
+    message += (message.empty() ? "" : "; ") + std::string("Slurm does not take its words") + error;
+  auto record = std::make_shared<RecordPhase>(node, judged.phase, std::move(message));
   if (judged.phase == Phase::kEnlisted || judged.phase == Phase::kReady) record->confirmed = node.report.instance_id;
   if (judged.register_again) ++record->registrations;
   if (judged.gate_decided) record->gate_boot = node.report.boot_id;
@@ -218,16 +224,13 @@ plan::Plan plan_node(const NodeObserved& observed) {
   } else if (known && observed.forget_dead_after && observed.context.now - node.silent_since >= *observed.forget_dead_after) {
     record->leaving = {.wanted = true, .dead = true, .since = core::whole_seconds(observed.context.now)};
   }
-  const LiveWish wish = live_wish(observed);
-  const bool fits = in_slurm == nullptr || wish.fits(*in_slurm);
   if (known && fits && node.configuring.live) record->configuring = {};
   const Marks marks = record->marks;
   plan::Lane& lane = out.lane("node");
   add_record(node, std::move(record), lane);
   if (silent && in_slurm != nullptr && !in_slurm->state.drains()) lane.add(drain(observed, kUnheard));
   if (!fits) {
-    lane.add({{"set", "words of Slurm node", node.name},
-              "Slurm has other values than the words of the node",
+    lane.add({set, "Slurm has other values than the words of the node",
               slurm::update_node(observed.cluster, node.name, wish.update, wish.features)});
   }
   if (judged.close_gate) {

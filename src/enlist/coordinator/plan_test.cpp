@@ -336,6 +336,17 @@ TEST_F(LiveWordsTest, AreSaidUntilSlurmShowsThemAndAgainAfterEachReconfigure) {
   EXPECT_THAT(steps(plan()), ElementsAre("set words of Slurm node gpu-1"));
 }
 
+TEST_F(LiveWordsTest, SlurmsErrorIsTold) {
+  node.node_conf = "Weight=5";
+  NodeObserved observed{.context = {}, .cluster = "c", .node = node, .slurm = slurm_now(true)};
+  observed.context.mono = observed.heard_at.emplace(now);
+  observed.context.outcomes[{"set", "words of Slurm node", "gpu-1"}] = {
+      plan::Outcome::State::kFailed, 1, now, now, core::Error{core::ErrorCode::kInvalid, "Invalid weight", 0, {}, {}}};
+  made = plan_node(observed);
+  EXPECT_EQ(recorded(made).message, "Slurm does not take its words: Invalid weight");
+  EXPECT_EQ(recorded(made).phase, Phase::kReady);
+}
+
 TEST_F(LiveWordsTest, WhatTheWordsDoNotNameIsForOthers) {
   record.weight = 77;
   record.features = record.active_features = {"gpu", "of-an-admin"};

@@ -11,7 +11,7 @@
 
 #include "core/json.hpp"
 #include "core/result.hpp"
-#include "enlist/rules/auth_keys.hpp"
+#include "enlist/rules/key_file.hpp"
 #include "enlist/rules/model.hpp"
 #include "enlist/rules/rotation.hpp"
 #include "plan/plan.hpp"

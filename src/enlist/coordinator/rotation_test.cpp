@@ -25,8 +25,8 @@ using ::testing::Not;
 constexpr core::WallTime kNoon{core::Duration{1'800'000'000'000}};
 const std::string kPlain(32, 'p');
 
-KeySet plain_keys() {
-  return key_set_of("slurm.key", "1234567890", kPlain).value();
+KeySet old_keys() {
+  return {.file = "slurm.jwks", .revision = "1234567890", .keys = {{"old", "p"}}, .signer = "old"};
 }
 Contents with(const Rotation& rotation) {
   Contents out;
@@ -37,22 +37,24 @@ Rotation stored(const core::Result<Changes>& changes) {
   return rotation_from(*changes.value().values.at(kRotationValue)).value();
 }
 Rotation running() {
-  return begin_rotation(plain_keys(), "new", kNoon).value();
+  return begin_rotation(old_keys(), "new", kNoon).value();
 }
 
 TEST(RotatingTest, OneRotationRunsAtATime) {
-  const Rotation begun = stored(begin_rotation(Contents{}, plain_keys(), "new", {"login1"}, 60s, kNoon));
+  const Rotation begun = stored(begin_rotation(Contents{}, old_keys(), "new", {"login1"}, 60s, kNoon));
   EXPECT_EQ(begun.phase, RotationPhase::kSpread);
   EXPECT_EQ(begun.fresh.kid, "new");
   EXPECT_EQ(begun.lifetime, 60s);
   EXPECT_THAT(begun.also, ElementsAre("login1"));
-  EXPECT_EQ(begin_rotation(with(begun), plain_keys(), "newer", {}, 0s, kNoon).error().code, ErrorCode::kConflict);
+  EXPECT_EQ(begin_rotation(with(begun), old_keys(), "newer", {}, 0s, kNoon).error().code, ErrorCode::kConflict);
   Rotation ended = begun;
   ended.phase = RotationPhase::kEnded;
   ended.mark = "r7";
-  EXPECT_EQ(stored(begin_rotation(with(ended), plain_keys(), "newer", {}, 0s, kNoon)).former_mark, "r7")
+  EXPECT_EQ(stored(begin_rotation(with(ended), old_keys(), "newer", {}, 0s, kNoon)).former_mark, "r7")
       << "the pool file keeps what slurmctld has loaded";
-  EXPECT_EQ(begin_rotation(Contents{}, plain_keys(), "new", {"a b"}, 0s, kNoon).error().code, ErrorCode::kInvalid);
+  EXPECT_EQ(begin_rotation(Contents{}, old_keys(), "new", {"a b"}, 0s, kNoon).error().code, ErrorCode::kInvalid);
+  const core::Result<KeySet> plain = key_set_of("slurm.key", "r", kPlain);
+  EXPECT_THAT(begin_rotation(Contents{}, plain, "new", {}, 0s, kNoon).error().message, HasSubstr("slurm.key"));
   const core::Result<KeySet> unread = core::fail(ErrorCode::kUnavailable, "it cannot be read");
   EXPECT_EQ(begin_rotation(Contents{}, unread, "new", {}, 0s, kNoon).error().message, "it cannot be read");
 }

@@ -5,8 +5,8 @@
 
 #include "core/base64.hpp"
 #include "core/hash.hpp"
-#include "enlist/coordinator/configuring.hpp"
 #include "enlist/coordinator/leaving.hpp"
+#include "enlist/coordinator/node_words.hpp"
 #include "enlist/coordinator/pools_acts.hpp"
 #include "enlist/coordinator/rotating.hpp"
 #include "enlist/wire/token.hpp"

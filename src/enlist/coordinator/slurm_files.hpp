@@ -11,7 +11,7 @@
 #include "core/result.hpp"
 #include "enlist/coordinator/slurm_facts.hpp"
 #include "enlist/host/host.hpp"
-#include "enlist/rules/auth_keys.hpp"
+#include "enlist/rules/key_file.hpp"
 
 namespace enlist {
 

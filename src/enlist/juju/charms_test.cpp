@@ -831,6 +831,219 @@ TEST(JujuCharms, AKeyThatCannotBeReadLeavesSlurmdAsItIs) {
   EXPECT_EQ(site.at("slurmd/0").machine.files[kKeyPath].first, site.key);
 }
 
+// --- actions ---
+
+core::Json words(const std::string& parameters, bool reset = false) {
+  return {{"parameters", parameters}, {"reset", reset}};
+}
+
+// Requirement 38
+TEST(JujuCharms, NodeConfigWithAWrongWordFailsAndChangesNothing) {
+  LeavingSite site;
+  const auto files = site.at("slurmd/0").machine.files;
+  for (const std::string& wrong :
+       {"NodeName=x", "State=DOWN", "Reason=x", "Port=7000", "Wieght=5", "Weight", "Gres='gpu:1'", ""}) {
+    const auto action = site.juju.act("slurmd/0", "node-config", words(wrong));
+    EXPECT_EQ(action.code, 0) << wrong;
+    EXPECT_NE(action.failure, "") << wrong;
+    EXPECT_EQ(site.at("slurmd/0").machine.files, files) << wrong;
+  }
+  EXPECT_THAT(site.juju.act("slurmd/0", "node-config", words("State=DOWN")).failure, HasSubstr("State"));
+  EXPECT_THAT(site.slurm.acts, IsEmpty());
+  EXPECT_EQ(site.slurmd().starts, 1);
+}
+
+// Requirement 39
+// Requirement 40
+TEST(JujuCharms, NodeConfigOfAnIdleNodeRegistersItAnew) {
+  LeavingSite site;
+  const auto action = site.juju.act("slurmd/0", "node-config", words("Weight=5 Features=ssd"));
+  EXPECT_EQ(action.failure, "");
+  EXPECT_EQ(action.results.at("result"), "applied");
+  EXPECT_EQ(action.results.at("words"), "Weight=5 Features=ssd");
+  EXPECT_THAT(site.slurm.acts, ElementsAre("drain slurmd-0: slurm-enlist: configuring", "delete slurmd-0"));
+  const std::string conf = "CPUs=8 Boards=1 RealMemory=64000 Weight=5 Features=ssd,slurmd";
+  EXPECT_EQ(site.slurm.nodes["slurmd-0"]["conf"], conf);
+  EXPECT_FALSE(site.slurm.drains("slurmd-0"));
+  EXPECT_EQ(site.juju.statuses["slurmd/0"], active("slurmd-0 is IDLE"));
+  EXPECT_EQ(site.slurmd().starts, 2);
+  EXPECT_EQ(site.at("slurmd/1").slurmd.starts, 1);
+  // It stays: with other hooks, a restart, an upgrade, another relation.
+  for (const char* event : {"update-status", "config-changed", "upgrade-charm", "start"}) site.juju.everywhere(event);
+  EXPECT_EQ(site.slurmd().starts, 2);
+  site.slurmd().now.running = false;
+  site.juju.everywhere("update-status");
+  EXPECT_EQ(site.launch("slurmd/0").conf, conf);
+  site.juju.remove_relation("0");
+  EXPECT_FALSE(site.has_node());
+  site.integrate("slurmd");
+  EXPECT_EQ(site.slurm.nodes["slurmd-0"]["conf"], conf);
+  // Further words are added, and reset takes all of them away.
+  site.juju.act("slurmd/0", "node-config", words("RealMemory=1000"));
+  EXPECT_EQ(site.slurm.nodes["slurmd-0"]["conf"], "CPUs=8 Boards=1 Weight=5 RealMemory=1000 Features=ssd,slurmd");
+  site.juju.act("slurmd/0", "node-config", words("", true));
+  EXPECT_EQ(site.slurm.nodes["slurmd-0"]["conf"], "CPUs=8 Boards=1 RealMemory=64000 Features=slurmd");
+}
+
+// Requirement 40
+TEST(JujuCharms, NodeConfigNeverRegistersANodeAnewUnderAJob) {
+  LeavingSite site;
+  site.slurm.jobs[7] = {.state = "SUSPENDED", .node = "slurmd-0"};
+  const auto action = site.juju.act("slurmd/0", "node-config", words("Weight=5"));
+  EXPECT_EQ(action.failure, "");
+  EXPECT_THAT(action.results.at("result"), HasSubstr("registers anew when nothing runs there"));
+  EXPECT_EQ(site.paused, std::chrono::milliseconds(0));
+  EXPECT_THAT(site.message("slurmd/0"), HasSubstr("to register anew with other words: jobs are suspended there: 7"));
+  EXPECT_THAT(site.juju.act("slurmd/0", "resume").failure, HasSubstr("register anew"));
+  site.juju.everywhere("update-status");
+  EXPECT_EQ(site.slurmd().starts, 1);
+  EXPECT_THAT(site.slurm.acts, ElementsAre("drain slurmd-0: slurm-enlist: configuring"));
+  site.slurm.jobs.clear();
+  site.juju.everywhere("update-status");
+  EXPECT_THAT(site.slurm.ended, IsEmpty());
+  EXPECT_EQ(site.slurmd().starts, 2);
+  EXPECT_EQ(site.juju.statuses["slurmd/0"], active("slurmd-0 is IDLE"));
+  EXPECT_THAT(site.launch("slurmd/0").conf, HasSubstr("Weight=5"));
+}
+
+// Requirement 40
+TEST(JujuCharms, NodeConfigThatIsTakenBackOpensTheNodeAgain) {
+  LeavingSite site;
+  site.slurm.jobs[7] = {.node = "slurmd-0"};
+  site.juju.act("slurmd/0", "node-config", words("Weight=5"));
+  EXPECT_TRUE(site.slurm.drains("slurmd-0"));
+  EXPECT_EQ(site.juju.act("slurmd/0", "node-config", words("", true)).results.at("result"), "applied");
+  EXPECT_FALSE(site.slurm.drains("slurmd-0"));
+  EXPECT_EQ(site.slurmd().starts, 1);
+}
+
+// Requirement 40
+TEST(JujuCharms, WordsThatAreGivenWhileSlurmdIsDownCountOnceItRuns) {
+  LeavingSite site;
+  site.slurmd().now.running = false;
+  site.slurm.jobs[7] = {.node = "slurmd-0"};
+  EXPECT_EQ(site.juju.act("slurmd/0", "node-config", words("Features=ssd")).failure, "");
+  site.juju.everywhere("update-status");
+  EXPECT_TRUE(site.slurm.drains("slurmd-0"));
+  EXPECT_TRUE(site.slurmd().now.running);
+  site.slurm.jobs.clear();
+  site.juju.everywhere("update-status");
+  EXPECT_THAT(site.slurm.nodes["slurmd-0"]["conf"].get<std::string>(), HasSubstr("Features=ssd,slurmd"));
+  EXPECT_EQ(site.juju.statuses["slurmd/0"], active("slurmd-0 is IDLE"));
+}
+
+// Requirement 40
+TEST(JujuCharms, ANodeThatCouldNotStartAgainIsNotTakenOut) {
+  LeavingSite site;
+  site.juju.broken_tools.insert("key");
+  site.juju.act("slurmd/0", "node-config", words("Weight=5"));
+  EXPECT_TRUE(site.has_node());
+  site.juju.broken_tools.clear();
+  site.juju.everywhere("update-status");
+  EXPECT_THAT(site.launch("slurmd/0").conf, HasSubstr("Weight=5"));
+}
+
+// Requirement 2
+// Requirement 40
+TEST(JujuCharms, ANodeThatRegistersAnewKeepsTheDrainOfAnAdministrator) {
+  LeavingSite site;
+  site.slurm.set_state("slurmd-0", {"IDLE", "DRAIN", "DYNAMIC_NORM"}, "disk \"sda\"");
+  site.juju.act("slurmd/0", "node-config", words("Weight=5"));
+  EXPECT_TRUE(site.slurm.drains("slurmd-0"));
+  EXPECT_EQ(site.slurm.nodes["slurmd-0"]["reason"], "disk 'sda'");
+  EXPECT_THAT(site.slurm.acts, ElementsAre("delete slurmd-0"));
+  // No later start closes it again.
+  EXPECT_EQ(site.juju.act("slurmd/0", "resume").results.at("state"), "IDLE");
+  site.juju.everywhere("update-status");
+  EXPECT_EQ(site.slurmd().starts, 2);
+  EXPECT_FALSE(site.slurm.drains("slurmd-0"));
+  site.slurmd().now.running = false;
+  site.juju.everywhere("update-status");
+  EXPECT_THAT(site.launch("slurmd/0").conf, Not(HasSubstr("DRAIN")));
+}
+
+// Requirement 40
+TEST(JujuCharms, FeaturesAreChangedUnderAJob) {
+  LeavingSite site;
+  site.slurm.jobs[7] = {.node = "slurmd-0"};
+  EXPECT_EQ(site.juju.act("slurmd/0", "node-config", words("Features=ssd")).results.at("result"), "applied");
+  EXPECT_THAT(site.slurm.acts, ElementsAre("features slurmd-0: ssd,slurmd ssd,slurmd"));
+  EXPECT_THAT(site.launch("slurmd/0").conf, HasSubstr("Features=ssd,slurmd"));
+  EXPECT_TRUE(site.slurm.jobs.contains(7));
+}
+
+// Requirement 40
+TEST(JujuCharms, NodeConfigWithoutARunningSlurmdIsStoredOnly) {
+  FakeSite site;
+  site.deploy_both();
+  EXPECT_THAT(site.juju.act("slurmd/0", "node-config", words("Weight=5")).results.at("result"), HasSubstr("stored"));
+  EXPECT_EQ(site.at("slurmd/0").slurmd.starts, 0);
+  site.integrate("slurmd");
+  EXPECT_THAT(site.launch("slurmd/0").conf, HasSubstr("Weight=5"));
+  EXPECT_THAT(site.slurm.acts, IsEmpty());
+}
+
+// Requirement 40
+TEST(JujuCharms, NodeConfigWaitsForASlurmctldThatDoesNotAnswer) {
+  LeavingSite site;
+  site.slurm.up.clear();
+  EXPECT_EQ(site.juju.act("slurmd/0", "node-config", words("Weight=5")).failure, "");
+  EXPECT_THAT(site.message("slurmd/0"), HasSubstr("Slurm does not answer"));
+  EXPECT_EQ(site.slurmd().starts, 1);
+  EXPECT_NE(site.juju.act("slurmd/1", "node-config", words("Features=ssd")).failure, "");
+  EXPECT_EQ(site.at("slurmd/1").slurmd.starts, 1);
+}
+
+TEST(JujuCharms, ADrainAndAResumeAreThoseOfAnAdministrator) {
+  LeavingSite site;
+  const auto drained = site.juju.act("slurmd/0", "drain", {{"reason", "new \"fan\""}});
+  EXPECT_EQ(drained.results.at("state"), "IDLE+DRAIN");
+  EXPECT_EQ(site.slurm.nodes["slurmd-0"]["reason"], "new 'fan'");
+  EXPECT_EQ(site.juju.statuses["slurmd/0"], active("slurmd-0 is IDLE+DRAIN: new 'fan'"));
+  site.juju.everywhere("update-status");
+  EXPECT_TRUE(site.slurm.drains("slurmd-0"));
+  EXPECT_THAT(site.juju.act("slurmd/0", "drain", {{"reason", "other"}}).failure, HasSubstr("drained already: new 'fan'"));
+  EXPECT_EQ(site.juju.act("slurmd/0", "resume").results.at("state"), "IDLE");
+  EXPECT_EQ(site.juju.act("slurmd/0", "resume").failure, "");
+  // Another program's drain is its own.
+  site.slurm.set_state("slurmd-0", {"IDLE", "DRAIN", "DYNAMIC_NORM"}, "slurm-bridge: pods run there");
+  EXPECT_THAT(site.juju.act("slurmd/0", "resume").failure, HasSubstr("another program"));
+  EXPECT_TRUE(site.slurm.drains("slurmd-0"));
+}
+
+// Requirement 23
+// Requirement 24
+TEST(JujuCharms, DestroyJobsEndsTheJobsOfThisNodeAndNamesThem) {
+  LeavingSite site;
+  site.slurm.jobs[7] = {.node = "slurmd-0"};
+  site.slurm.jobs[11] = {.node = "slurmd-0", .shown = "10_3", .stays = true};
+  site.slurm.jobs[12] = {.state = "COMPLETED", .node = "slurmd-0"};
+  site.slurm.jobs[13] = {.node = "slurmd-1"};
+  site.slurm.jobs[10] = {.state = "PENDING", .shown = "10_[4-9]"};
+  const auto action = site.juju.act("slurmd/0", "destroy-jobs");
+  EXPECT_EQ(action.failure, "");
+  EXPECT_EQ(action.results.at("jobs"), "7,10_3");
+  EXPECT_EQ(action.results.at("still-there"), "10_3");
+  EXPECT_THAT(site.slurm.acts, ElementsAre("cancel 7", "cancel 10_3"));
+  EXPECT_TRUE(site.slurm.jobs.contains(13));
+  EXPECT_TRUE(site.has_node());
+  EXPECT_EQ(site.juju.act("slurmd/1", "destroy-jobs").results.at("jobs"), "13");
+  EXPECT_EQ(site.juju.act("slurmd/1", "destroy-jobs").results.at("jobs"), "");
+  site.slurm.nodes["slurmd-1"]["instance_id"] = "another";
+  EXPECT_THAT(site.juju.act("slurmd/1", "destroy-jobs").failure, HasSubstr("another slurmd"));
+}
+
+TEST(JujuCharms, AUnitThatIsBeingRemovedTakesNoMoreWords) {
+  LeavingSite site;
+  site.slurm.jobs[7] = {.node = "slurmd-0"};
+  site.juju.send("slurmd/0", "slurmctld-relation-departed",
+                 {{"JUJU_RELATION_ID", "slurmctld:0"}, {"JUJU_DEPARTING_UNIT", "slurmd/0"}});
+  for (const char* action : {"node-config", "resume"})
+    EXPECT_THAT(site.juju.act("slurmd/0", action, words("Weight=5")).failure, HasSubstr("is being removed")) << action;
+  EXPECT_EQ(site.juju.act("slurmd/0", "destroy-jobs").results.at("jobs"), "7");
+  EXPECT_NE(site.juju.act("slurmd/0", "x").failure, "");
+}
+
 // --- rest ---
 
 TEST(JujuCharms, NothingIsDoneWhereNothingHasChanged) {
@@ -913,11 +1126,12 @@ TEST(JujuCharms, WrongUsageIsToldAndNothingIsDone) {
     const auto err = [&](std::string_view text) { site.said += text; };
     EXPECT_EQ(run_charm("slurmdbd", {}, parts, err), 2);
     EXPECT_EQ(run_charm("slurmd", {}, parts, err), 2);
-    return run_charm("slurmd", {{"JUJU_DISPATCH_PATH", "actions/x"}, {"JUJU_UNIT_NAME", "slurmd/0"}}, parts, err);
+    EXPECT_EQ(run_charm("slurmctld", {{"JUJU_DISPATCH_PATH", "actions/x"}, {"JUJU_UNIT_NAME", "slurmctld/0"}}, parts, err), 2);
+    return run_charm("slurmd", {{"JUJU_DISPATCH_PATH", "other/x"}, {"JUJU_UNIT_NAME", "slurmd/0"}}, parts, err);
   };
   EXPECT_EQ(site.juju.send("slurmd/0", "x"), 2);
   EXPECT_THAT(site.said, HasSubstr("Juju runs this"));
-  EXPECT_THAT(site.said, HasSubstr("the charm has no actions/x"));
+  EXPECT_THAT(site.said, HasSubstr("the charm has no other/x"));
 }
 
 }  // namespace

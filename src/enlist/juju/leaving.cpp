@@ -20,13 +20,26 @@ std::string_view next_field(std::string_view& line) {
   return out;
 }
 
-/// Reads "12|RUNNING|gpu|node[1-3]".
+std::optional<std::int64_t> number_from(std::string_view text) {
+  std::int64_t out = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return out;
+}
+
+/// Reads "12|11_3|RUNNING|gpu|node[1-3]".
 std::optional<slurm::Job> job_from(std::string_view line) {
-  if (std::ranges::count(line, '|') != 3) return std::nullopt;
+  if (std::ranges::count(line, '|') != 4) return std::nullopt;
+  const auto id = number_from(next_field(line));
+  if (!id) return std::nullopt;
   slurm::Job out;
-  const std::string_view id = next_field(line);
-  const auto [end, error] = std::from_chars(id.data(), id.data() + id.size(), out.id);
-  if (error != std::errc() || end != id.data() + id.size()) return std::nullopt;
+  out.id = *id;
+  const std::string_view shown = next_field(line);
+  if (const std::size_t at = shown.find('_'); at != std::string_view::npos) {
+    // Of tasks that wait, it is a list: "11_[4-9]".
+    out.array = number_from(shown.substr(0, at)).value_or(0);
+    out.task = number_from(shown.substr(at + 1));
+  }
   out.state = next_field(line);
   // squeue prints some flags in place of the state.
   if (out.state == "COMPLETING" || out.state == "CONFIGURING") out.flags.insert(out.state);
@@ -38,7 +51,7 @@ std::optional<slurm::Job> job_from(std::string_view line) {
 }  // namespace
 
 std::vector<std::string> jobs_question(const std::vector<std::string>& which) {
-  std::vector<std::string> out{"squeue", "--all", "--noheader", "--format=%A|%T|%P|%n"};
+  std::vector<std::string> out{"squeue", "--all", "--noheader", "--format=%A|%i|%T|%P|%n"};
   out.insert(out.end(), which.begin(), which.end());
   return out;
 }
@@ -96,11 +109,16 @@ Leaves judge_unit(const LeaveSeen& seen) {
                       .now = core::MonoTime{}});
 }
 
-std::string leaving_reason(const slurm::Node& record) {
+std::string drain_reason(const slurm::Node& record, std::string_view why) {
   slurm::Holds holds = slurm::Holds::read(record.reason);
   const bool out_of_service = record.state.base == "DOWN" || record.state.has("FAIL");
   if (out_of_service && holds.none() && slurm::given_by_others(record.reason, Owner::kEnlistment)) return record.reason;
-  return holds.hold(Owner::kEnlistment, kLeaves).reason();
+  return holds.hold(Owner::kEnlistment, why).reason();
+}
+
+std::string kept_by_others(const slurm::Node& record) {
+  const bool kept = record.state.drains() || record.state.base == "DOWN" || record.state.has("FAIL");
+  return kept ? slurm::said_by_others(record.reason, Owner::kEnlistment) : "";
 }
 
 }  // namespace enlist::juju

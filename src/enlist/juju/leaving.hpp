@@ -39,7 +39,9 @@ struct LeaveSeen {
 /// slurmd: slurmd may be stopped.
 [[nodiscard]] Leaves judge_unit(const LeaveSeen& seen);
 
-/// Returns the reason for a record that is to be drained because its unit leaves. That of somebody else stays.
-[[nodiscard]] std::string leaving_reason(const slurm::Node& record);
+/// Returns the reason for a record that is to be drained for `why`. That of somebody else who keeps it out of service stays.
+[[nodiscard]] std::string drain_reason(const slurm::Node& record, std::string_view why);
+/// Returns the reason with which somebody else keeps a node out of service; "": nobody does.
+[[nodiscard]] std::string kept_by_others(const slurm::Node& record);
 
 }  // namespace enlist::juju

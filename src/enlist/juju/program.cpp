@@ -50,8 +50,17 @@ int run_charm(std::string_view charm, const std::map<std::string, std::string>& 
     parts.tools.log("ERROR", event->name + ": " + error.message);
     return 1;
   };
+  if (!event->action.empty() && !compute) {
+    write_err("slurm-enlist charm: slurmctld has no actions\n");
+    return 2;
+  }
   const auto left = leaves(*event, parts);
   if (!left) return failed(left.error());
+  if (!event->action.empty()) {
+    const auto results = act_compute(*event, parts, *left);
+    const auto told = results ? parts.tools.set_results(*results) : parts.tools.fail_action(results.error().message);
+    return told ? 0 : failed(told.error());
+  }
   if (*left && !compute) return 0;
   const auto status = *left     ? leave_compute(*event, parts)
                       : compute ? run_compute(*event, parts)

@@ -35,7 +35,7 @@
 #include "core/clock.hpp"
 #include "core/json.hpp"
 #include "core/result.hpp"
-#include "enlist/rules/auth_keys.hpp"
+#include "enlist/rules/key_file.hpp"
 #include "enlist/rules/model.hpp"
 #include "slurm/snapshot/snapshot.hpp"
 

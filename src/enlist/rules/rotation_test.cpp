@@ -114,6 +114,15 @@ struct Site {
     }
     return true;
   }
+  /// Goes on until this phase has begun.
+  void go_to(P phase) {
+    for (int i = 0; i < 10'000 && state().phase != phase; ++i) {
+      if (!step()) now += 1s;
+      if (agents_load && state().phase != phase) load();
+      if (slurmctld_loads) loaded = state().mark;
+    }
+    ASSERT_EQ(state().phase, phase);
+  }
   /// Goes on until nothing happens any more, even if time passes.
   void go(core::Duration limit = 1000s) {
     for (const core::Duration end = now + limit; now < end; now += 1s) {
@@ -291,7 +300,7 @@ TEST(RotationTest, AFileFromBeforeIsNotReplacedOnceTheNewKeyMaySign) {
   Site site;
   site.begin();
   const std::string before = site.text;
-  while (site.state().phase != P::kSign) site.go(1s);
+  site.go_to(P::kSign);
   site.go(10s);
   site.text = before;
   EXPECT_FALSE(site.look().write);
@@ -331,7 +340,7 @@ TEST(RotationTest, ARefusedSpreadEndsTheRotation) {
 TEST(RotationTest, ARefusedSignStepsBackAndIsTriedAgain) {
   Site site;
   site.begin();
-  for (int i = 0; i < 1000 && site.state().phase == P::kSpread; ++i) site.go(1s);
+  site.go_to(P::kSign);
   site.slurmctld_loads = false;
   site.go(10s);
   ASSERT_EQ(site.state().phase, P::kSign);
@@ -362,7 +371,7 @@ TEST(RotationTest, ARefusalThatWasSeenBeforeIsNoNewOne) {
 TEST(RotationTest, ARefusedRetireIsWaitedFor) {
   Site site;
   site.begin();
-  while (site.state().phase != P::kRetire) site.go(1s);
+  site.go_to(P::kRetire);
   site.slurmctld_loads = false;
   site.go(10s);
   site.refused.emplace(kNoon + site.now, "no such node set");
@@ -388,7 +397,7 @@ TEST(RotationTest, AbandonedInSpreadItReturnsAtOnce) {
 TEST(RotationTest, AbandonedInSignItReturnsWhenWhatTheNewKeySignedHasExpired) {
   Site site;
   site.begin();
-  while (site.state().phase != P::kSign) site.go(1s);
+  site.go_to(P::kSign);
   site.go(10s);
   const core::Duration then = site.now;
   site.stored = to_json(abandoned(site.state(), site.keys(), kNoon).value());

@@ -49,6 +49,8 @@ Node a_node() {
   out.phase = Phase::kReady;
   out.message = "m";
   out.leaving = {.wanted = true, .force = true, .dead = true, .stop = true, .since = core::WallTime{1000ms}};
+  out.configuring = {.wanted = true, .live = true, .stop = true, .conf = "Weight=5", .since = core::WallTime{1000ms}};
+  out.live = {.weight = true, .dropped = {"ssd"}};
   out.marks = {.reason = "fan", .comment = "row 7"};
   out.silent_since = core::WallTime{2000ms};
   return out;

@@ -147,6 +147,18 @@ class FakeJuju {
     settle();
   }
 
+  struct Action {
+    int code = 0;
+    std::map<std::string, std::string> results{};
+    std::string failure{};  ///< "": it did not fail.
+  };
+  Action act(const std::string& unit, const std::string& action, const core::Json& parameters = core::Json::object()) {
+    action_ = {};
+    parameters_ = parameters;
+    action_.code = send(unit, "", {{"JUJU_DISPATCH_PATH", "actions/" + action}});
+    settle();
+    return action_;
+  }
   [[nodiscard]] int count(const std::string& beginning) const {
     int out = 0;
     for (const std::string& call : calls) out += call.starts_with(beginning) ? 1 : 0;
@@ -155,7 +167,7 @@ class FakeJuju {
 
   /// Runs a hook. What it changed counts if it succeeds. Returns its exit code.
   int send(const std::string& unit, const std::string& event, Environment environment = {}) {
-    environment["JUJU_DISPATCH_PATH"] = "hooks/" + event;
+    if (!event.empty()) environment["JUJU_DISPATCH_PATH"] = "hooks/" + event;
     environment["JUJU_UNIT_NAME"] = unit;
     environment["JUJU_MODEL_UUID"] = "6f1e";
     events.push_back(unit + " " + event);
@@ -242,6 +254,15 @@ class FakeJuju {
     }
     void log(std::string_view level, const std::string& message) override {
       juju_.logs.push_back(std::string(level) + " " + message);
+    }
+    core::Result<core::Json> action_parameters() override { return juju_.parameters_; }
+    core::Result<void> set_results(const std::map<std::string, std::string>& results) override {
+      juju_.action_.results = results;
+      return {};
+    }
+    core::Result<void> fail_action(const std::string& message) override {
+      juju_.action_.failure = message;
+      return {};
     }
     core::Result<std::vector<std::string>> relations(std::string_view endpoint) override {
       std::vector<std::string> out;
@@ -336,6 +357,8 @@ class FakeJuju {
 
   std::map<std::string, int> numbers_;
   int next_relation_ = 0, next_secret_ = 0;
+  Action action_;
+  core::Json parameters_;
   std::deque<std::tuple<std::string, std::string, Environment>> pending_;
 };
 

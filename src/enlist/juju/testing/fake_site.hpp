@@ -1,6 +1,7 @@
 // A model of Juju with both charms on machines in memory, and of the Slurm that they make.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <memory>
@@ -24,11 +25,14 @@ inline constexpr const char* kSlurmConf =
     "ClusterName=c\nSlurmctldHost=ctl(10.0.0.1)\nSlurmctldHost=spare(10.0.0.2)\nAuthType=auth/slurm\n"
     "SlurmctldParameters=enable_configless\nMaxNodeCount=100\nInclude slurm-enlist.conf\n";
 
+/// A job, or a task of an array: `shown` as squeue prints it, "11_3".
 struct FakeJob {
   std::string state = "RUNNING";  ///< As squeue prints it: COMPLETING, SUSPENDED, PENDING ...
   std::string partition = "slurmd";
   std::string node{};      ///< That it holds; "": none.
   std::string required{};  ///< A hostlist.
+  std::string shown{};
+  bool stays = false;  ///< Its epilog lasts.
 };
 
 /// slurmctld with its nodes and jobs.
@@ -45,17 +49,20 @@ struct FakeSlurm {
   std::vector<int> ended{};         ///< Jobs that it has ended because their partition or their node was taken away.
   std::vector<std::string> acts{};  ///< "drain slurmd-0: REASON", "delete slurmd-0", as they were carried out.
 
+  /// A slurmd registers. Of a node that is known, its words are not read.
   void add(const Launch& launch) {
-    if (full) return;
+    if (full || nodes.contains(launch.node)) return;
     core::Json partitions = core::Json::array();
     for (const auto& [name, pool] : pools()) {
-      if (launch.conf.find("Features=" + name) != std::string::npos) partitions.push_back(name);
+      if (launch.conf.find("Features=" + name) != std::string::npos || launch.conf.find("," + name) != std::string::npos)
+        partitions.push_back(name);
     }
-    nodes[launch.node] = {{"name", launch.node},
-                          {"instance_id", launch.instance},
-                          {"state", {"IDLE", "DYNAMIC_NORM"}},
-                          {"reason", ""},
-                          {"partitions", partitions}};
+    nodes[launch.node] = {
+        {"name", launch.node}, {"instance_id", launch.instance}, {"partitions", partitions}, {"conf", launch.conf}};
+    const std::size_t gate = launch.conf.find(" State=DRAIN Reason=\"");
+    if (gate == std::string::npos) return set_state(launch.node, {"IDLE", "DYNAMIC_NORM"}, "");
+    const std::string reason = launch.conf.substr(launch.conf.find('"', gate) + 1);
+    set_state(launch.node, {"IDLE", "DRAIN", "DYNAMIC_NORM"}, reason.substr(0, reason.find('"')));
   }
   void load(const std::string& text) {
     loaded = text;
@@ -77,15 +84,28 @@ struct FakeSlurm {
   [[nodiscard]] bool drains(const std::string& node) const {
     return core::Json(nodes.at(node).at("state")).dump().find("DRAIN") != std::string::npos;
   }
-  /// `scontrol update NodeName=NODE State=STATE Reason=REASON`.
-  int update(const std::string& node, const std::string& state, const std::string& reason) {
+  /// `scontrol update NodeName=NODE KEY=VALUE...`
+  int update(const std::string& node, std::map<std::string, std::string> words) {
     if (!nodes.contains(node)) return 1;
-    const bool drain = state == "DRAIN";
-    acts.push_back((drain ? "drain " : state + " ") + node + ": " + reason);
-    set_state(
-        node,
-        drain ? std::vector<std::string>{"IDLE", "DRAIN", "DYNAMIC_NORM"} : std::vector<std::string>{"IDLE", "DYNAMIC_NORM"},
-        drain ? reason : "");
+    if (const std::string state = words["State"]; !state.empty()) {
+      const bool drain = state == "DRAIN";
+      acts.push_back((drain ? "drain " : state + " ") + node + (drain ? ": " + words["Reason"] : ""));
+      set_state(
+          node,
+          drain ? std::vector<std::string>{"IDLE", "DRAIN", "DYNAMIC_NORM"} : std::vector<std::string>{"IDLE", "DYNAMIC_NORM"},
+          drain ? words["Reason"] : "");
+    } else {
+      acts.push_back("features " + node + ": " + words["AvailableFeatures"] + " " + words["ActiveFeatures"]);
+    }
+    return 0;
+  }
+  int cancel(const std::vector<std::string>& words) {
+    for (auto& [id, job] : jobs) {
+      const std::string name = job.shown.empty() ? std::to_string(id) : job.shown;
+      if (std::find(words.begin() + 1, words.end(), name) == words.end()) continue;
+      acts.push_back("cancel " + name);
+      job.state = job.stays ? "COMPLETING" : "CANCELLED";
+    }
     return 0;
   }
   int remove(const std::string& node) {
@@ -109,7 +129,8 @@ struct FakeSlurm {
           shown &= ("," + job.partition + ",").find("," + word.substr(12) + ",") != std::string::npos;
         if (word == "--states=PENDING") shown &= job.state == "PENDING";
       }
-      if (shown) out += std::to_string(id) + "|" + job.state + "|" + job.partition + "|" + job.required + "\n";
+      const std::string name = job.shown.empty() ? std::to_string(id) : job.shown;
+      if (shown) out += std::to_string(id) + "|" + name + "|" + job.state + "|" + job.partition + "|" + job.required + "\n";
     }
     return out;
   }
@@ -136,7 +157,8 @@ class Machine final : public enlist::testing::FakeHost {
                            const std::string& input) override {
     std::string line;
     for (const std::string& word : words) line += (line.empty() ? "" : " ") + word;
-    if (words.front() != "scontrol" && words.front() != "squeue") return FakeHost::run(words, limit, input);
+    if (words.front() != "scontrol" && words.front() != "squeue" && words.front() != "scancel")
+      return FakeHost::run(words, limit, input);
     ran.push_back(line);
     if (line == "scontrol ping") {
       Output out{slurm_.up.empty() ? 1 : 0, "", ""};
@@ -156,8 +178,12 @@ class Machine final : public enlist::testing::FakeHost {
         return Output{1, "", "slurm_reconfigure error: Unable to contact slurm controller (receive failure)\n"};
       return Output{};
     }
-    if (words[1] == "update")
-      return Output{slurm_.update(value(words[2]), value(words[3]), value(words[4])), "", "slurm_update error\n"};
+    if (words.front() == "scancel") return Output{slurm_.cancel(words), "", ""};
+    if (words[1] == "update") {
+      std::map<std::string, std::string> settings;
+      for (const std::string& word : words) settings[word.substr(0, word.find('='))] = value(word);
+      return Output{slurm_.update(settings["NodeName"], settings), "", "slurm_update error\n"};
+    }
     if (words[1] == "delete") return Output{slurm_.remove(value(words[2])), "", "Requested nodes are busy\n"};
     if (line.starts_with("squeue --all --noheader --format=%A|")) return Output{0, slurm_.squeue(words), ""};
     if (words.front() == "squeue") return Output{0, slurm_.starting-- > 0 ? "RUNNING Prolog\n" : "RUNNING None\n", ""};

@@ -1,7 +1,4 @@
 // The decision about the request that a node gets other words of --conf for itself. Pure: the caller commits the changes.
-//
-// Folder src/enlist/coordinator: the coordinator, which runs beside slurmctld and alone changes Slurm. Uses enlist/store,
-// enlist/wire, enlist/host, slurm and run. The plans see enlist/rules and plan only.
 #pragma once
 
 #include <string>

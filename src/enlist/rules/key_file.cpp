@@ -1,4 +1,4 @@
-#include "enlist/rules/auth_keys.hpp"
+#include "enlist/rules/key_file.hpp"
 
 #include <algorithm>
 #include <cctype>

@@ -1,4 +1,4 @@
-#include "enlist/coordinator/configuring.hpp"
+#include "enlist/coordinator/node_words.hpp"
 
 #include <fmt/format.h>
 
