@@ -131,18 +131,17 @@ class Join {
       if (!had_key && reply.error().code != ErrorCode::kUnknownOutcome) forget_key(!had_folder);
       return std::unexpected(reply.error().with("the coordinator at " + token->host + ":" + std::to_string(token->port)));
     }
-    // The agent may have written a key since the command began.
-    const Memory before = read_memory(parts_.host, folder).value_or(Memory{});
-    const Memory memory{.host = token->host,
-                        .port = reply->port,
-                        .coordinator = token->coordinator,
-                        .node = reply->node,
-                        .pool = reply->pool,
-                        .cluster = reply->cluster,
-                        // The key file of the host stays as the agent has written it.
-                        .key = before.key,
-                        .loaded_key = before.loaded_key,
-                        .stale_image = before.stale_image};
+    // What the agent knows of the files and of slurmd stays, also what it has noted since the command began.
+    Memory memory = read_memory(parts_.host, folder).value_or(Memory{});
+    memory.host = token->host;
+    memory.port = reply->port;
+    memory.coordinator = token->coordinator;
+    memory.node = reply->node;
+    memory.pool = reply->pool;
+    memory.cluster = reply->cluster;
+    memory.desired.reset();
+    memory.registrations = 0;
+    memory.stopped = memory.left = false;
     if (auto written = write_memory(parts_.host, folder, memory); !written) return std::unexpected(written.error());
     return reply;
   }

@@ -250,7 +250,16 @@ TEST_F(JoinTest, AHostThatJoinsAgainKnowsItsKeyFile) {
   memory.key = {"slurm.jwks", "revision", "digest"};
   memory.loaded_key = "revision";
   memory.stale_image = "7.1.8";
-  meanwhile = [&] { EXPECT_TRUE(write_memory(host, "/var/lib/slurm-enlist", memory)) << "the agent writes it"; };
+  memory.other_file = true;
+  memory.prepared = "CPUs=4";
+  meanwhile = [&] {
+    Memory now = memory;
+    now.node = "gpu-6";
+    now.desired = Desired{};
+    now.registrations = 3;
+    now.stopped = now.left = true;
+    EXPECT_TRUE(write_memory(host, "/var/lib/slurm-enlist", now)) << "the agent writes it";
+  };
   options.again = true;
   ASSERT_EQ(run(), 0);
   EXPECT_EQ(*read_memory(host, "/var/lib/slurm-enlist"), memory);
