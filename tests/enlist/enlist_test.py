@@ -112,10 +112,10 @@ DRIVER = """mount -t tmpfs none /proc/driver && mount -t tmpfs none /sys/bus/pci
 done"""
 
 
+# Requirement 42
 # Requirement 43
 @test(hosts=1)
 def a_host_brings_its_gpus(site):
-    # Requirement 42
     site.run("ctl", "sh", "-c", "echo GresTypes=gpu >>/etc/slurm/slurm.conf && echo AutoDetect=nvidia >/etc/slurm/gres.conf")
     with_pool(site)
     site.run("h1", "sh", "-c", DRIVER)
@@ -126,6 +126,29 @@ def a_host_brings_its_gpus(site):
         found = site.out("ctl", "srun", f"--gres={wanted}", "printenv", "CUDA_VISIBLE_DEVICES")
         expect(found == seen, f"a job with {wanted} sees {found}")
     expect("Gres" not in site.out("ctl", "cat", POOL_FILE), "the file of the pools has GPUs")
+
+
+# Requirement 42
+@test(hosts=2)
+def gpus_that_slurmd_does_not_find_are_named(site):
+    """An administrator names them for a pool, and a program of the host for another one. gres.conf has their files."""
+    site.run("ctl", "sh", "-c", "echo GresTypes=gpu >>/etc/slurm/slurm.conf && echo 'Name=gpu Type=a100 File=/dev/gpu[0-1]' >/etc/slurm/gres.conf")
+    with_pool(site)
+    site.pool("named", "--nodes", "Gres=gpu:a100:2")
+    for host in ("h1", "h2"):
+        site.run(host, "sh", "-c", "mknod /dev/gpu0 c 1 3 && mknod /dev/gpu1 c 1 3")
+    site.write("h1", "/usr/local/bin/gpus", "#!/bin/sh\necho Gres=gpu:a100:2\n", "0755")
+    site.join("h1", site.token())
+    site.agent("h1", "--gpu-detector", "/usr/local/bin/gpus")
+    site.enlist("h2", pool="named")
+    site.ready("gpu-1", "named-1")
+    for pool, host in (("gpu", "h1"), ("named", "h2")):
+        expect("gpu:a100:2" in site.records()[f"{pool}-1"]["gres"], f"Slurm has {site.records()[f'{pool}-1']['gres']}")
+        for wanted, seen in (("gpu:1", "0"), ("gpu:a100:2", "0,1")):
+            found = site.out("ctl", "srun", "-p", pool, f"--gres={wanted}", "sh", "-c", "echo $(hostname) $CUDA_VISIBLE_DEVICES")
+            expect(found == f"{host} {seen}", f"a job with {wanted} sees {found}")
+        refused = site.run("ctl", "srun", "-p", pool, "--gres=gpu:3", "true", check=False)
+        expect(refused.returncode != 0, "a job gets three GPUs of two")
 
 
 @test(hosts=1)

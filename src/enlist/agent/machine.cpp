@@ -86,8 +86,8 @@ core::Result<std::string> digest_of_key(Host& host, const std::filesystem::path&
 core::Result<SlurmdSeen> see_slurmd(Service& service) {
   auto state = service.state();
   if (!state) return std::unexpected(state.error());
-  return SlurmdSeen{state->running, state->changing,        std::move(state->error), std::move(state->arguments),
-                    state->started, std::move(state->image)};
+  return SlurmdSeen{state->running, state->changing,         std::move(state->error), std::move(state->arguments),
+                    state->started, std::move(state->image), state->file_missing};
 }
 
 /// A key of somebody else in the file may be that of another cluster, whose daemons need it.

@@ -288,6 +288,8 @@ plan::Plan plan(const Observed& observed) {
   } else if (observed.memory.other_file) {
     out.lane("slurmd").add(
         {kStart, "the key has another file now", std::make_shared<StartSlurmd>(**want, desired->registrations)});
+  } else if (slurmd->file_missing) {
+    out.lane("slurmd").add({kPrepare, "a file of its service is missing", std::make_shared<PrepareSlurmd>(**want)});
   } else if ((runs != *want || !observed.memory.prepared.empty()) && observed.memory.prepared != (*want)->conf) {
     out.lane("slurmd").add({kPrepare, "its next start has other arguments", std::make_shared<PrepareSlurmd>(**want)});
   } else if (observed.memory.registrations < desired->registrations) {
