@@ -32,10 +32,10 @@ core::Result<void> write_keys(Host& host, const std::filesystem::path& slurm_con
   if (!now) return std::unexpected(now.error());
   if (now->revision != act.revision)
     return core::fail(core::ErrorCode::kConflict, now->file + " has changed since it was looked at");
-  const core::Result<std::string> text = changed_keys(now->file, now->content, act.change, fresh);
+  const core::Result<std::string> text = changed_keys(now->content, act.change, fresh);
   if (!text) return std::unexpected(text.error());
   const std::filesystem::path folder = slurm_conf.parent_path();
-  return host.write_as(folder / kJwksFile, *text, kKeyMode, folder / now->file);
+  return host.write_as(folder / kJwksFile, *text, kKeyMode, folder / kJwksFile);
 }
 
 core::Result<Changes> record_rotation(const Contents& now, const RecordRotation& act) {

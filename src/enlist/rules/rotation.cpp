@@ -40,13 +40,7 @@ Content content_of(const Rotation& state, RotationPhase phase) {
 }
 
 bool is_content(const KeySet& set, const Content& content) {
-  return set.file == kJwksFile && has_keys(set, content.keys, content.signer);
-}
-
-/// True if the file is that of before the rotation.
-bool is_former(const KeySet& set, const Rotation& state) {
-  if (!state.plain) return has_keys(set, state.old_keys, state.old_signer);
-  return set.file == kPlainKeyFile && set.keys.size() == 1 && set.keys.front().print == state.old_keys.front().print;
+  return has_keys(set, content.keys, content.signer);
 }
 
 /// True if the file is one that this rotation may replace: that of another phase, from which or to which it goes.
@@ -54,7 +48,7 @@ bool may_replace(const KeySet& set, const Rotation& state) {
   const auto is = [&](RotationPhase phase) { return is_content(set, content_of(state, phase)); };
   switch (state.phase) {
     case RotationPhase::kSpread:
-      return (is_former(set, state) && !state.signed_anew) || is(RotationPhase::kSign);
+      return (is(RotationPhase::kReturn) && !state.signed_anew) || is(RotationPhase::kSign);
     case RotationPhase::kSign:
       return is(RotationPhase::kSpread);
     case RotationPhase::kRetire:
@@ -73,7 +67,7 @@ bool is_foreign(const KeySet& keys, const Rotation& state) {
 
 KeyChange change_of(const Rotation& state) {
   const Content content = content_of(state, state.phase);
-  KeyChange out{.kids = {}, .signer = content.signer, .plain_kid = state.old_keys.front().kid};
+  KeyChange out{.kids = {}, .signer = content.signer};
   if (state.phase == RotationPhase::kSpread) out.fresh_kid = state.fresh.kid;
   for (const KeyId& key : content.keys) out.kids.push_back(key.kid);
   return out;
@@ -166,7 +160,7 @@ void leave_phase(const RotationInput& in, Rotating& out) {
     return;
   }
   const bool back = state.phase == RotationPhase::kSpread && state.abandoned;
-  const bool expires = state.phase == RotationPhase::kSign || (back ? state.signed_anew : state.plain);
+  const bool expires = state.phase == RotationPhase::kSign || (back && state.signed_anew);
   const core::Duration lifetime = std::max(in.lifetime, state.lifetime);
   if (expires) {
     const core::MonoTime due = in.settled_since.value_or(in.mono) + lifetime;
@@ -216,10 +210,6 @@ core::Result<Rotation> begin_rotation(const KeySet& keys, const std::string& kid
   Rotation out{.old_keys = keys.keys, .old_signer = keys.signer};
   out.fresh.kid = kid;
   out.began = out.since = core::whole_seconds(now);
-  if (keys.file == kPlainKeyFile) {
-    out.plain = true;
-    out.old_keys.front().kid = out.old_signer = "slurm.key-" + keys.revision.substr(0, 8);
-  }
   return out;
 }
 
@@ -243,11 +233,8 @@ Rotating judge_rotation(const RotationInput& in) {
   const KeySet& keys = *in.keys;
   const Content wanted = content_of(state, state.phase);
   if (!is_content(keys, wanted)) {
-    // A slurm.key was not replaced yet: there is nothing to restore.
-    if (state.phase == RotationPhase::kReturn && is_former(keys, state)) {
-      out.next = ended(state, "it was abandoned before anything was changed", in.now);
-    } else if (state.phase == RotationPhase::kSpread && is_former(keys, state) && !state.signed_anew &&
-               !state.fresh.print.empty()) {
+    if (state.phase == RotationPhase::kSpread && has_keys(keys, state.old_keys, state.old_signer) && !state.signed_anew &&
+        !state.fresh.print.empty()) {
       // Somebody has restored the file. The new key is made anew, because nothing was signed with it.
       out.next = state;
       out.next->fresh.print.clear();
@@ -325,7 +312,6 @@ core::Json to_json(const Rotation& state) {
   return {{"phase", to_string(state.phase)},
           {"oldKeys", std::move(old_keys)},
           {"oldSigner", state.old_signer},
-          {"plain", state.plain},
           {"newKey", key(state.fresh)},
           {"began", core::format_rfc3339(state.began)},
           {"since", core::format_rfc3339(state.since)},
@@ -380,7 +366,6 @@ core::Result<Rotation> rotation_from(const core::Json& json) {
       place->insert(item.get<std::string>());
     }
   }
-  out.plain = core::get_bool(json, {"plain"});
   out.signed_anew = core::get_bool(json, {"signedAnew"});
   out.abandoned = core::get_bool(json, {"abandoned"});
   out.lifetime = core::Duration{core::get_int(json, {"lifetimeMs"})};

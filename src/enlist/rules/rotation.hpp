@@ -1,8 +1,7 @@
 // Replaces the key of auth/slurm while jobs run, so that at any time every daemon can verify what any other one signs. Pure.
 //
 //             keys of the file   signs   ends when
-//   Spread    old, new           old     all have loaded the file. If the old key was in a slurm.key, also when what was signed
-//                                        without a kid has expired
+//   Spread    old, new           old     all have loaded the file
 //   Sign      old, new           new     all have loaded the file, and what the old key has signed has expired
 //   Retire    new                new     all have loaded the file
 //   Return    old                old     all have loaded the file. A rotation that was taken back, or that slurmctld refused
@@ -49,8 +48,7 @@ struct Rotation {
   RotationPhase phase = RotationPhase::kSpread;
   std::vector<KeyId> old_keys{};
   std::string old_signer;
-  bool plain = false;  ///< The old key was in a slurm.key. Then old_keys has the kid that it gets in slurm.jwks.
-  KeyId fresh{};       ///< The new key. Its print is "" until the file with it was seen.
+  KeyId fresh{};  ///< The new key. Its print is "" until the file with it was seen.
   core::WallTime began{}, since{};
   std::string mark{};            ///< The revision of the key file that the pool file carries: slurmctld has to load it.
   std::string former_mark{};     ///< `mark` before the rotation.
