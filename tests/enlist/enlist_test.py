@@ -13,8 +13,8 @@ import os
 import sys
 import time
 
-from hosts import LIMIT, POOL_FILE, STATE, expect, idle, releases, wait
-from juju import Juju
+from hosts import LIMIT, POOL_FILE, STATE, Failed, expect, idle, releases, wait
+from juju import Juju, Refused
 from runner import main
 
 TESTS = []
@@ -39,6 +39,9 @@ def with_pool(site):
 # --- The main path --------------------------------------------------------------------------------------------------
 
 
+# Requirement 1
+# Requirement 9
+# Requirement 13
 @test(hosts=2)
 def hosts_join_and_run_jobs(site):
     site.init()
@@ -60,6 +63,7 @@ def hosts_join_and_run_jobs(site):
            "a second init changes something")
 
 
+# Requirement 17
 @test(hosts=10)
 def ten_hosts_join_at_once(site):
     with_pool(site)
@@ -108,6 +112,7 @@ DRIVER = """mount -t tmpfs none /proc/driver && mount -t tmpfs none /sys/bus/pci
 done"""
 
 
+# Requirement 43
 @test(hosts=1)
 def a_host_brings_its_gpus(site):
     # Requirement 42
@@ -253,6 +258,7 @@ def a_node_that_the_full_table_refused_returns_when_there_is_room(site):
 # --- Drains and the gate --------------------------------------------------------------------------------------------
 
 
+# Requirement 2
 @test(hosts=1)
 def a_drain_of_an_administrator_stays(site):
     with_pool(site)
@@ -308,6 +314,7 @@ def a_check_that_fails_keeps_the_gate_closed(site):
     expect("error" not in site.status("h1"), f"the host says {site.status('h1')}")
 
 
+# Requirement 2
 @test(hosts=1)
 def a_drain_at_the_gate_stays(site):
     """An administrator drains a node whose check has not passed yet. The node stays drained when it passes."""
@@ -357,6 +364,7 @@ def a_boot_closes_the_gate_until_the_check_passes(site):
     expect(idle(site.records()["gpu-1"]), "it was drained again")
 
 
+# Requirement 2
 @test(hosts=1)
 def a_drain_is_found_again_on_a_new_record(site):
     """slurmctld has lost what an administrator had set. slurm-enlist knows it."""
@@ -389,6 +397,7 @@ def gone(site, name, host=None):
     expect(not left, f"the host still has {left}")
 
 
+# Requirement 24
 @test(hosts=2)
 def an_idle_node_leaves(site):
     with_pool(site)
@@ -408,6 +417,10 @@ def an_idle_node_leaves(site):
     wait("the command has told it", lambda: "This host has left." in site.log("h2.leave.log"), LIMIT)
 
 
+# Requirement 19
+# Requirement 20
+# Requirement 21
+# Requirement 48
 @test(hosts=1)
 def a_busy_node_leaves_after_its_job(site):
     with_pool(site)
@@ -428,6 +441,7 @@ def a_busy_node_leaves_after_its_job(site):
     gone(site, "gpu-1", "h1")
 
 
+# Requirement 21
 @test(hosts=1)
 def a_leave_goes_on_whatever_is_killed(site):
     with_pool(site)
@@ -464,6 +478,7 @@ def a_leave_goes_on_whatever_is_killed(site):
     gone(site, "gpu-1", "h1")
 
 
+# Requirement 22
 @test(hosts=1)
 def a_node_that_is_kept_works_on(site):
     with_pool(site)
@@ -477,6 +492,117 @@ def a_node_that_is_kept_works_on(site):
     wait("it is open", lambda: site.nodes()["gpu-1"]["phase"] == "Ready" and "DRAIN" not in site.records()["gpu-1"]["state"], LIMIT)
     expect(site.processes("h1", "/usr/sbin/slurmd") == before, "slurmd was restarted")
     site.ends_well(job, "h1")
+    site.ready("gpu-1")
+
+
+def record_with(site, name, **values):
+    """Waits until Slurm's record of the node has these values."""
+    def shown():
+        record = site.records().get(name, {})
+        return all((record[key]["number"] if isinstance(record[key], dict) else record[key]) == value for key, value in values.items()) \
+            if record else False
+
+    wait(f"{name} has {values}", shown, LIMIT)
+
+
+# Requirement 2
+# Requirement 39
+# Requirement 40
+@test(hosts=2)
+def a_node_gets_other_words_after_its_job(site):
+    with_pool(site)
+    site.enlist("h1", "h2")
+    site.ready("gpu-1", "gpu-2")
+    job, other = site.submit("-w", "gpu-1"), site.processes("h2", "/usr/sbin/slurmd")
+    before = site.processes("h1", "/usr/sbin/slurmd")
+    site.script("spawn", "ctl", "config.log", "slurm-enlist", "node", "config", "gpu-1", "RealMemory=500", "Weight=7")
+    wait("it waits for the job", lambda: f"jobs run there: {job}" in site.nodes()["gpu-1"]["message"], LIMIT)
+    record = site.records()["gpu-1"]
+    expect("DRAIN" in record["state"] and record["reason"] == "slurm-enlist: configuring", f"{record['state']} {record['reason']}")
+    # It is taken back, and the node works on.
+    site.run("ctl", "slurm-enlist", "node", "config", "gpu-1", "--reset")
+    wait("it is open", lambda: site.nodes()["gpu-1"]["phase"] == "Ready" and "DRAIN" not in site.records()["gpu-1"]["state"], LIMIT)
+    wait("the command has told it", lambda: "somebody has given gpu-1 other words" in site.log("config.log"), LIMIT)
+    # It is wished again. Somebody drains the node meanwhile, and both daemons of ours are killed.
+    site.run("ctl", "slurm-enlist", "node", "config", "gpu-1", "RealMemory=500", "Weight=7", "--wait", "0")
+    wait("it waits for the job", lambda: f"jobs run there: {job}" in site.nodes()["gpu-1"]["message"], LIMIT)
+    wait("it is drained", lambda: site.records()["gpu-1"]["reason"] == "slurm-enlist: configuring", LIMIT)
+    site.run("ctl", "scontrol", "update", "nodename=gpu-1", "state=drain", "reason=bad fan", "comment=rack 4")
+    site.end("ctl", "slurm-enlist coordinator run")
+    site.end("h1", "slurm-enlist agent")
+    site.coordinate()
+    site.agent("h1")
+    wait("it waits for the job", lambda: f"jobs run there: {job}" in site.nodes()["gpu-1"]["message"], LIMIT)
+    expect(site.processes("h1", "/usr/sbin/slurmd") == before, "slurmd was restarted under the job")
+    expect(site.job(job) == "RUNNING", f"the job is {site.job(job)}")
+    site.ends_well(job, "h1")
+    out = site.out("ctl", "slurm-enlist", "node", "config", "gpu-1", "RealMemory=500 Weight=7", "--wait", str(LIMIT))
+    expect("gpu-1: Ready" in out, f"it says {out}")
+    record_with(site, "gpu-1", real_memory=500, weight=7, comment="rack 4", reason="bad fan")
+    expect("DRAIN" in site.records()["gpu-1"]["state"], "the drain of somebody else is undone")
+    expect(site.processes("h1", "/usr/sbin/slurmd") != before, "slurmd was not started again")
+    site.run("ctl", "slurm-enlist", "node", "resume", "gpu-1")
+    site.ready("gpu-1", "gpu-2")
+    expect(site.out("ctl", "srun", "-w", "gpu-1", "hostname") == "h1", "no job runs there")
+    expect(site.processes("h2", "/usr/sbin/slurmd") == other, "the other node was disturbed")
+    # And back.
+    site.run("ctl", "slurm-enlist", "node", "config", "gpu-1", "--reset", "--wait", str(LIMIT))
+    wait("it has its whole memory again", lambda: site.records()["gpu-1"]["real_memory"] > 500, LIMIT)
+    record_with(site, "gpu-1", weight=1, comment="rack 4")
+    site.ready("gpu-1")
+
+
+@test(hosts=1)
+def weight_and_features_change_under_a_job(site):
+    with_pool(site)
+    site.enlist("h1")
+    site.ready("gpu-1")
+    job = site.submit()
+    before = site.processes("h1", "/usr/sbin/slurmd")
+    site.run("ctl", "slurm-enlist", "node", "config", "gpu-1", "Weight=7", "Features=ssd", "--wait", str(LIMIT))
+    record_with(site, "gpu-1", weight=7)
+    expect(sorted(site.records()["gpu-1"]["features"]) == ["gpu", "ssd"], f"{site.records()['gpu-1']['features']}")
+    expect("DRAIN" not in site.records()["gpu-1"]["state"], "the node was drained")
+    # Slurm reverts both when it reconfigures.
+    site.run("ctl", "scontrol", "reconfigure")
+    time.sleep(2)
+    record_with(site, "gpu-1", weight=7)
+    wait("it has the feature", lambda: sorted(site.records()["gpu-1"]["features"]) == ["gpu", "ssd"], LIMIT)
+    # The next start of slurmd has them.
+    expect(site.job(job) == "RUNNING", f"the job is {site.job(job)}")
+    site.ends_well(job, "h1")
+    site.run("ctl", "slurm-enlist", "node", "config", "gpu-1", "Features=nvme", "--wait", str(LIMIT))
+    record_with(site, "gpu-1", weight=1)
+    expect(sorted(site.records()["gpu-1"]["features"]) == ["gpu", "nvme"], f"{site.records()['gpu-1']['features']}")
+    expect(site.processes("h1", "/usr/sbin/slurmd") == before, "slurmd was restarted")
+    site.end("h1", "/usr/sbin/slurmd")
+    wait("it is started with the words", lambda: "nvme" in site.nodes()["gpu-1"]["report"]["conf"], LIMIT)
+    site.ready("gpu-1")
+
+
+# Requirement 38
+# Requirement 40
+@test(hosts=1)
+def words_that_cannot_be_are_refused_or_told(site):
+    with_pool(site)
+    site.enlist("h1")
+    site.ready("gpu-1")
+    before = site.nodes()["gpu-1"], site.processes("h1", "/usr/sbin/slurmd")
+    for words, cause in (("Bogus=1", "Bogus"), ("RealMemory=lots", "RealMemory"), ("State=IDLE", "State"), ("CPUs", "CPUs")):
+        done = site.run("ctl", "slurm-enlist", "node", "config", "gpu-1", words, check=False)
+        expect(done.returncode == 1 and cause in done.stderr, f"{words}: {done.returncode} {done.stderr}")
+    expect((site.nodes()["gpu-1"], site.processes("h1", "/usr/sbin/slurmd")) == before, "a refused word changed something")
+    # Only Slurm knows that the host has less.
+    done = site.run("ctl", "slurm-enlist", "node", "config", "gpu-1", "RealMemory=999000000", "--wait", str(LIMIT), check=False)
+    expect(done.returncode == 1 and "Invalid: " in done.stdout and "Low RealMemory" in done.stdout, f"{done.stdout} {done.stderr}")
+    out = site.out("ctl", "slurm-enlist", "node", "config", "gpu-1", "--reset", "--wait", str(LIMIT))
+    expect("gpu-1: Ready" in out, f"it says {out}")
+    site.ready("gpu-1")
+    # slurmd does not start with these.
+    done = site.run("ctl", "slurm-enlist", "node", "config", "gpu-1", "Gres=gpu:1:2:3:4", "--wait", str(LIMIT), check=False)
+    expect(done.returncode == 1, f"{done.stdout} {done.stderr}")
+    out = site.out("ctl", "slurm-enlist", "node", "config", "gpu-1", "--reset", "--wait", str(LIMIT))
+    expect("gpu-1: Ready" in out, f"it says {out}")
     site.ready("gpu-1")
 
 
@@ -496,6 +622,11 @@ def a_dead_host_is_removed(site):
     wait("the host is told", lambda: "it must join again, with a new token" in site.status("h1").get("error", ""), LIMIT)
 
 
+# Requirement 26
+# Requirement 27
+# Requirement 28
+# Requirement 48
+# Requirement 49
 @test(hosts=1)
 def a_pool_is_removed_after_its_jobs(site):
     with_pool(site)
@@ -525,17 +656,69 @@ def a_pool_is_removed_after_its_jobs(site):
     expect(site.enlist("h1") == ["gpu-2"], "a name is used again")
 
 
+# Requirement 21
+# Requirement 24
+# Requirement 28
+@test(hosts=3)
+def every_job_ends_well_while_nodes_and_their_pool_leave(site):
+    """More jobs than the nodes can run at once. Each leaves a proof at its end, and the proofs are counted."""
+    with_pool(site)
+    hosts = ("h1", "h2", "h3")
+    site.ready(*site.enlist(*hosts))
+    jobs = site.out("ctl", "sh", "-c", """for i in $(seq 18); do sbatch --parsable --no-requeue --output=/dev/null --chdir=/tmp --wrap \\
+        'sleep 3; echo $SLURM_JOB_ID >>/tmp/proofs'; done""").split()
+    wait("some run", lambda: site.out("ctl", "squeue", "--noheader", "--states=RUNNING"), LIMIT)
+    site.run("ctl", "slurm-enlist", "node", "remove", "gpu-1", "--wait", "0")
+    expect(site.out("ctl", "squeue", "--noheader", "--states=PENDING"), "no jobs are left for the other nodes")
+    wait("gpu-1 has left", lambda: "gpu-1" not in site.records(), LIMIT)
+    site.run("ctl", "slurm-enlist", "pool", "remove", "gpu", "--force", "--wait", str(2 * LIMIT))
+    wait("the partition is gone", lambda: "PartitionName=gpu" not in site.out("ctl", "scontrol", "show", "partitions"), LIMIT)
+    told = {job: site.out("ctl", "scontrol", "show", "job", job) for job in jobs}
+    expect(len(told) == 18, f"the jobs are {jobs}")
+    for job, text in told.items():
+        expect("JobState=COMPLETED " in text and "Restarts=0 " in text, f"job {job}: {text}")
+    proofs = [line for host in hosts for line in site.run(host, "cat", "/tmp/proofs", check=False).stdout.split()]
+    expect(sorted(proofs) == sorted(jobs), f"of the jobs {jobs}, these have ended: {proofs}")
+
+
+# Requirement 29
+@test(hosts=1)
+def slurm_ends_the_jobs_of_a_partition_that_goes_first(site):
+    """Why a pool is removed in another order. The coordinator writes back the lines that somebody has removed."""
+    with_pool(site)
+    site.enlist("h1")
+    site.ready("gpu-1")
+    job = site.submit()
+    site.end("ctl", "slurm-enlist coordinator run", "TERM")
+    site.run("ctl", "sed", "-i", "/=/d", POOL_FILE)
+    site.run("ctl", "scontrol", "reconfigure")
+    wait("Slurm has ended the job", lambda: site.job(job) not in ("RUNNING", "COMPLETING"), LIMIT)
+    expect(site.job(job) != "COMPLETED", "the job ended well")
+    site.coordinate()
+    site.ready("gpu-1")
+    expect(site.out("ctl", "srun", "hostname") == "h1", "no job runs there")
+
+
+# Requirement 23
+# Requirement 24
+# Requirement 50
 @test(hosts=2)
 def only_destroy_jobs_ends_jobs(site):
     with_pool(site)
     site.enlist("h1", "h2")
     site.ready("gpu-1", "gpu-2")
-    ended, other = site.submit("-w", "gpu-1"), site.submit("-w", "gpu-2")
+    ended, other = site.submit("-w", "gpu-1", "--job-name", "doomed"), site.submit("-w", "gpu-2")
     out = site.out("ctl", "slurm-enlist", "destroy-jobs", "gpu-1")
-    expect(ended in out.split() and "root" in out and other not in out.split(), f"it says {out}")
+    expect({ended, "doomed", "root"} <= set(out.split()) and other not in out.split(), f"it says {out}")
     wait("the job has ended", lambda: site.job(ended) == "CANCELLED", LIMIT)
     expect(site.job(other) == "RUNNING", "another job was ended")
     site.ends_well(other, "h2")
+    site.run("h1", "rm", "-f", "/tmp/end")
+    site.run("h2", "rm", "-f", "/tmp/end")
+    both = site.submit("-N2")
+    out = site.out("ctl", "slurm-enlist", "destroy-jobs", "gpu-1")
+    expect({both, "gpu-[1-2]"} <= set(out.split()), f"it does not tell the other node: {out}")
+    wait("the job has ended", lambda: site.job(both) == "CANCELLED", LIMIT)
 
 
 @test(hosts=1)
@@ -645,6 +828,7 @@ def a_token_of_another_coordinator_is_refused(site):
     expect(site.processes("h1", "/usr/sbin/slurmd") == before, "slurmd was restarted")
 
 
+# Requirement 33
 @test(hosts=1)
 def bad_pools_are_refused(site):
     site.init()
@@ -687,7 +871,7 @@ def a_pool_that_slurmctld_refuses_is_rolled_back(site):
     site.enlist("h1")
     site.ready("gpu-1")
     file = site.out("ctl", "cat", POOL_FILE)
-    site.pool("bad", "--partition", "Alternate=nowhere QOS=none")
+    site.pool("bad", "--partition", "TRESBillingWeights=nothing=1")
     wait("the pool has a problem", lambda: "slurmctld refused the pool file" in site.pools()["bad"]["problem"], LIMIT)
     wait("the file is as before", lambda: site.out("ctl", "cat", POOL_FILE) == file, LIMIT)
     expect(not site.pools()["gpu"].get("problem"), f"pool gpu has the problem {site.pools()['gpu']['problem']}")
@@ -780,6 +964,7 @@ def a_slurmd_of_another_release(site):
         expect(site.out("ctl", "srun", "hostname") == "h1", "no job runs there")
 
 
+# Requirement 37
 @test(hosts=1)
 def a_slurmd_that_fails_is_told(site):
     """The cause of a slurmd that ends is told on the host and at the coordinator."""
@@ -967,6 +1152,7 @@ def secrets_of(token, key):
             "the auth key": key[:24], "the auth key in base64": base64.b64encode(key[:24]), "the auth key in hex": key[:16].hex().encode()}
 
 
+# Requirement 31
 @test(hosts=2)
 def secrets_are_written_nowhere(site):
     site.run("ctl", "sh", "-c", "head -c 768 /dev/urandom | base64 -w0 >/etc/slurm/slurm.key")
@@ -1087,7 +1273,7 @@ def units_of_a_charm_join_and_run_jobs(site):
 
     # A partition that slurmctld refuses takes nothing from the others.
     file = site.out("ctl", "cat", POOL_FILE)
-    juju.configure("gpu", partition_config="Default=YES Alternate=nowhere QOS=none")
+    juju.configure("gpu", partition_config="Default=YES TRESBillingWeights=nothing=1")
     expect(juju.statuses["slurmctld/0"][0] == "blocked" and site.out("ctl", "cat", POOL_FILE) == file, f"{juju.statuses}")
     expect("MaxTime=2-00:00:00" in site.out("ctl", "scontrol", "show", "partition", "gpu"), "the partition is not as before")
     site.ends_well(job, "h1")
@@ -1098,6 +1284,134 @@ def units_of_a_charm_join_and_run_jobs(site):
         expect(there == {"/etc/slurm/slurm.key": 0o600}, f"the key is in {there}")
     exchanged = json.dumps([relation["databags"] for relation in juju.relations.values()]) + "".join(juju.logs)
     expect(key not in exchanged, "the key was exchanged")
+
+
+# Requirement 19
+# Requirement 20
+# Requirement 21
+# Requirement 24
+# Requirement 26
+# Requirement 27
+# Requirement 28
+# Requirement 30
+@test(hosts=2)
+def units_of_a_charm_leave_under_a_job(site):
+    """A unit is removed, and then the relation, while jobs run. They end by themselves."""
+    site.init()
+    juju = Juju(site)
+    juju.deploy("slurmctld", "slurmctld", "ctl")
+    juju.deploy("gpu", "slurmd", "h1", partition_config="Default=YES MaxTime=1-0")
+    relation = juju.integrate("gpu", "slurmctld")
+    juju.add_unit("gpu", "h2")
+    for name in ("gpu-0", "gpu-1"):
+        wait(f"{name} is idle", lambda name=name: idle(site.records()[name]), LIMIT)
+    reconfigures = site.reconfigures()
+
+    def no_other_state(name):
+        record = site.records()[name]
+        return "DRAIN" in record["state"] and record["reason"] == "slurm-enlist: leaving"
+
+    # A suspended job does not show in the state of the node, and its deletion would end the job.
+    leaves, stays = site.submit("-w", "gpu-0"), site.submit("-w", "gpu-1")
+    site.run("ctl", "scontrol", "suspend", leaves)
+
+    def meanwhile():
+        expect(juju.statuses["gpu/0"] == ("waiting", f"gpu-0 leaves: jobs are suspended there: {leaves}"), f"{juju.statuses}")
+        expect(no_other_state("gpu-0"), f"gpu-0 is {site.records()['gpu-0']}")
+        time.sleep(12)  # It looks every five seconds.
+        site.run("ctl", "scontrol", "resume", leaves)
+        wait("the job runs on", lambda: site.job(leaves) == "RUNNING", LIMIT)
+        site.ends_well(leaves, "h1")
+
+    juju.remove_unit("gpu/0", meanwhile)
+    expect(set(site.records()) == {"gpu-1"}, f"Slurm has {set(site.records())}")
+    expect(not site.processes("h1", "/usr/sbin/slurmd"), "slurmd still runs")
+    expect("slurm.key" not in site.out("h1", "ls", "/etc/slurm"), "the key is still there")
+    expect(site.job(stays) == "RUNNING" and site.reconfigures() == reconfigures, "a unit that leaves has touched others")
+
+    juju.remove_relation(relation)
+    expect(juju.statuses["gpu/1"] == ("waiting", f"gpu-1 leaves: jobs run there: {stays}"), f"{juju.statuses}")
+    expect(site.reconfigures() == reconfigures + 1 and no_other_state("gpu-1"), "the partition or the node is not closed")
+    expect(site.run("ctl", "sbatch", "--wrap", "true", check=False).returncode != 0, "the partition takes new jobs")
+    juju.everywhere("update-status")
+    expect(juju.statuses["slurmctld/0"] == ("waiting", f"gpu is being removed: jobs use its partition: {stays} (RUNNING)"), f"{juju.statuses}")
+    expect(site.job(stays) == "RUNNING" and len(juju.secrets) == 1, "the relation has gone too early")
+    site.ends_well(stays, "h2")
+
+    def have_gone():
+        juju.everywhere("update-status")
+        return juju.statuses["slurmctld/0"] == ("active", "") and juju.statuses["gpu/1"][0] == "blocked"
+
+    wait("all have gone", have_gone, LIMIT)
+    expect(not site.records() and not juju.secrets, f"Slurm has {site.records()}, Juju has {juju.secrets}")
+    expect("gpu" not in site.out("ctl", "cat", POOL_FILE), "the lines of the partition are still there")
+    expect(site.reconfigures() == reconfigures + 2, f"{site.reconfigures() - reconfigures} reconfigures for one application")
+    expect(not site.processes("h2", "/usr/sbin/slurmd"), "slurmd still runs")
+
+    # It can come back.
+    juju.integrate("gpu", "slurmctld")
+    wait("gpu-1 is idle", lambda: idle(site.records()["gpu-1"]), LIMIT)
+    expect(site.out("ctl", "srun", "hostname") == "h2", "no job runs")
+
+
+# Requirement 23
+# Requirement 38
+# Requirement 39
+# Requirement 40
+@test(hosts=1)
+def units_of_a_charm_carry_out_actions(site):
+    site.init()
+    juju = Juju(site)
+    juju.deploy("slurmctld", "slurmctld", "ctl")
+    juju.deploy("gpu", "slurmd", "h1", partition_config="Default=YES")
+    juju.integrate("gpu", "slurmctld")
+    wait("gpu-0 is idle", lambda: idle(site.records()["gpu-0"]), LIMIT)
+
+    def fails(action, **parameters):
+        try:
+            juju.act("gpu/0", action, **parameters)
+        except Refused as refused:
+            return str(refused)
+        raise Failed(f"{action} does not fail")
+
+    before = site.as_it_is("h1")
+    expect("State" in fails("node-config", parameters="State=DOWN"), "the wrong word is not named")
+    expect(site.as_it_is("h1") == before, "an action that fails has changed something")
+
+    # Features are changed under a job. Other words wait until it has ended.
+    job = site.submit()
+    expect(juju.act("gpu/0", "node-config", parameters="Features=ssd")["result"] == "applied", f"{juju.results}")
+    expect(sorted(site.records()["gpu-0"]["active_features"]) == ["gpu", "ssd"], f"{site.records()}")
+    expect("is drained" in juju.act("gpu/0", "node-config", parameters="Weight=7")["result"], f"{juju.results}")
+    record = site.records()["gpu-0"]
+    expect("DRAIN" in record["state"] and record["reason"] == "slurm-enlist: configuring" and record["weight"] == 1, f"{record}")
+    expect("register anew" in fails("resume"), "resume opens a node that is to register anew")
+    juju.everywhere("update-status")
+    expect(site.job(job) == "RUNNING", "the job does not run any more")
+    site.ends_well(job, "h1")
+
+    def anew():
+        juju.everywhere("update-status")
+        record = site.records().get("gpu-0")
+        return record and record["weight"] == 7 and idle(record)
+
+    wait("gpu-0 has registered anew", anew, LIMIT)
+    expect(sorted(site.records()["gpu-0"]["features"]) == ["gpu", "ssd"], f"{site.records()}")
+
+    # A drain of an administrator goes along with the node.
+    expect(juju.act("gpu/0", "drain", reason='disk "sda"')["reason"] == "disk 'sda'", f"{juju.results}")
+    expect(juju.act("gpu/0", "node-config", reset=True)["result"] == "applied", f"{juju.results}")
+    record = site.records()["gpu-0"]
+    expect(record["weight"] == 1 and "DRAIN" in record["state"] and record["reason"] == "disk 'sda'", f"{record}")
+    expect("DRAIN" not in juju.act("gpu/0", "resume")["state"], f"{juju.results}")
+    wait("gpu-0 is idle", lambda: idle(site.records()["gpu-0"]), LIMIT)
+
+    # A task of an array ends alone.
+    tasks = site.out("ctl", "sbatch", "--parsable", "--array=1-2", "--exclusive", "--output=/dev/null", "--chdir=/tmp", "--wrap", "sleep 1000")
+    wait("the first task runs", lambda: site.out("ctl", "squeue", "-h", "-t", "RUNNING", "-o", "%i") == f"{tasks}_1", LIMIT)
+    expect(juju.act("gpu/0", "destroy-jobs")["jobs"] == f"{tasks}_1", f"{juju.results}")
+    wait("the second task runs", lambda: site.out("ctl", "squeue", "-h", "-t", "RUNNING", "-o", "%i") == f"{tasks}_2", LIMIT)
+    site.run("ctl", "scancel", tasks)
 
 
 if __name__ == "__main__":

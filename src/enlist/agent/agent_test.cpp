@@ -31,6 +31,10 @@ struct FakeService final : Service {
     now = {.running = true, .arguments = arguments, .image = std::to_string(++images)};
     return {};
   }
+  core::Result<void> prepare(const std::vector<std::string>& arguments) override {
+    acts.emplace_back("prepare " + launch_of(arguments).conf);
+    return {};
+  }
   core::Result<void> reload() override {
     acts.emplace_back("reload");
     if (reloads) now.image = std::to_string(++images);
@@ -305,6 +309,7 @@ TEST_F(AgentTest, TheCheckScriptDecidesWhenSlurmMayStartJobs) {
   EXPECT_EQ(std::ranges::count(host->ran, "/usr/local/bin/check gpu-1 gpu"), ran) << "once for each start of slurmd";
 }
 
+// Requirement 42
 TEST_F(AgentTest, TheDetectorOfGpusAddsWords) {
   options.gpu_detector = "/usr/local/bin/gpus";
   host->programs[options.gpu_detector].out = "Gres=gpu:a100:2\n";
@@ -406,6 +411,7 @@ TEST_F(LeavingAgentTest, GoesOnAfterEachEndOfTheProcess) {
   EXPECT_TRUE(ended);
 }
 
+// Requirement 20
 TEST_F(LeavingAgentTest, NothingIsStoppedWhileStepsRunOrMayRun) {
   at_work();
   service->on_host = {"12.0"};
@@ -428,6 +434,45 @@ TEST_F(LeavingAgentTest, ANodeThatStaysAfterAllHasItsSlurmdAgain) {
   told("", Phase::kReady);
   EXPECT_EQ(report()["steps_known"], false);
   EXPECT_THAT(service->acts, ElementsAre("start", "stop", "start"));
+}
+
+TEST_F(LeavingAgentTest, WordsThatSlurmTakesLiveAreWrittenForTheNextStart) {
+  at_work();
+  const auto arguments = service->now.arguments;
+  desired.node_conf = "Weight=5";
+  replies(Phase::kReady);
+  ASSERT_EQ(service->acts.size(), 2U);
+  EXPECT_THAT(service->acts.back(), HasSubstr("prepare CPUs=4"));
+  EXPECT_THAT(service->acts.back(), HasSubstr("Weight=5"));
+  EXPECT_EQ(service->now.arguments, arguments) << "slurmd is not touched";
+  loop.advance(1min);
+  desired.registrations = 1;
+  replies(Phase::kLost);
+  EXPECT_EQ(service->acts.size(), 3U) << "it is written once";
+  EXPECT_EQ(service->acts.back(), "reload");
+  service->now.running = false;
+  loop.advance(1min);
+  EXPECT_EQ(service->acts.back(), "start");
+  EXPECT_THAT(launch_of(*service->now.arguments).conf, HasSubstr("Weight=5"));
+}
+
+// Requirement 40
+TEST_F(LeavingAgentTest, OtherWordsAreStartedAfterTheStop) {
+  at_work();
+  told(kLeaveStop, Phase::kStopping);
+  EXPECT_THAT(service->acts, ElementsAre("start", "stop"));
+  desired.node_conf = "RealMemory=500";
+  told("", Phase::kStarting);
+  EXPECT_THAT(service->acts, ElementsAre("start", "stop", "start"));
+  EXPECT_THAT(launch_of(*service->now.arguments).conf, HasSubstr("RealMemory=500"));
+  EXPECT_EQ(report()["stopped"], false);
+}
+
+TEST_F(LeavingAgentTest, ASlurmdThatEndsAgainAndAgainIsStopped) {
+  at_work();
+  service->now = {.running = false, .error = "slurmd ended", .changing = true, .arguments = service->now.arguments};
+  told(kLeaveStop, Phase::kStopping);
+  EXPECT_THAT(service->acts, ElementsAre("start", "stop"));
 }
 
 TEST_F(LeavingAgentTest, ASlurmdOfSomebodyElseAndItsKeyStay) {

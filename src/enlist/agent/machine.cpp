@@ -207,6 +207,11 @@ Machine::Machine(core::Loop& loop, std::shared_ptr<Host> host, std::shared_ptr<S
               },
               true, done);
   });
+  carries_out<PrepareSlurmd>([this](const auto& act, const Done& done) {
+    auto arguments = slurmd_arguments(act->launch.node, act->launch.conf, act->launch.controllers, instance_of(memory_));
+    carry_out([service = service_, arguments = std::move(arguments)] { return service->prepare(arguments); },
+              [this, act] { memory_.prepared = act->launch.conf; }, true, done);
+  });
   carries_out<StopSlurmd>([this](const auto&, const Done& done) {
     carry_out([service = service_] { return stop_slurmd(*service); }, [this] { memory_.stopped = true; }, true, done);
   });
@@ -373,6 +378,8 @@ void Machine::start_slurmd(const StartSlurmd& act, const Done& done) {
         memory_.loaded_key = key;
         memory_.other_file = false;
         memory_.stale_image = *stale;
+        memory_.stopped = false;
+        memory_.prepared.clear();
         check_.instance.clear();  // It is due again for this slurmd.
         check_at_ = {};
       },

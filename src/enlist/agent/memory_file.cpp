@@ -15,6 +15,7 @@ std::string memory_text(const Memory& memory) {
                     {"loadedKey", memory.loaded_key},
                     {"registrations", memory.registrations}};
   if (memory.stale_image) out["staleImage"] = *memory.stale_image;
+  if (!memory.prepared.empty()) out["prepared"] = memory.prepared;
   if (memory.other_file) out["otherFile"] = true;
   if (memory.stopped) out["stopped"] = true;
   if (memory.left) out["left"] = true;
@@ -42,6 +43,7 @@ core::Result<Memory> memory_from(std::string_view text) {
              core::get_string(*json, {"key", "digest"})};
   out.loaded_key = core::get_string(*json, {"loadedKey"});
   if (core::find(*json, {"staleImage"}) != nullptr) out.stale_image = core::get_string(*json, {"staleImage"});
+  out.prepared = core::get_string(*json, {"prepared"});
   out.other_file = core::get_bool(*json, {"otherFile"});
   out.stopped = core::get_bool(*json, {"stopped"});
   out.left = core::get_bool(*json, {"left"});

@@ -11,8 +11,8 @@ namespace enlist {
 namespace {
 
 const plan::StepId kWriteKey{"write", "auth key"}, kStart{"start", "slurmd"}, kReload{"reload", "slurmd"},
-    kSave{"save", "memory"}, kStatus{"write", "status"}, kReport{"report"}, kStop{"stop", "slurmd"}, kClean{"clean", "host"},
-    kEnd{"end", "agent"};
+    kPrepare{"prepare", "slurmd"}, kSave{"save", "memory"}, kStatus{"write", "status"}, kReport{"report"},
+    kStop{"stop", "slurmd"}, kClean{"clean", "host"}, kEnd{"end", "agent"};
 
 /// slurmd is to be stopped, or the host to be cleaned up.
 bool stops(const Memory& memory) {
@@ -93,7 +93,7 @@ std::string errors_of(const Observed& observed, const core::Result<std::optional
   } else if (!seen.slurmd->running && !stops(observed.memory)) {
     add(seen.slurmd->error);
   }
-  for (const plan::StepId& id : {kWriteKey, kStart, kReload, kSave, kStatus, kStop, kClean, kEnd}) {
+  for (const plan::StepId& id : {kWriteKey, kStart, kPrepare, kReload, kSave, kStatus, kStop, kClean, kEnd}) {
     const auto found = observed.outcomes.find(id);
     if (found != observed.outcomes.end() && found->second.error) add(found->second.error->message);
   }
@@ -230,11 +230,12 @@ namespace {
 void add_leave(const Observed& observed, plan::Plan& out) {
   const Memory& memory = observed.memory;
   const Seen& seen = *observed.seen;
-  if (!seen.slurmd || seen.slurmd->changing) return;
+  if (!seen.slurmd) return;
   plan::Lane& lane = out.lane("slurmd");
   if (!memory.stopped || own_runs(seen)) {
+    // Also a slurmd that ends again and again, and that systemd starts each time.
     lane.add({kStop, "the node leaves, and nothing runs there", std::make_shared<StopSlurmd>()});
-  } else if (memory.desired->leave != kLeaveClean) {
+  } else if (seen.slurmd->changing || memory.desired->leave != kLeaveClean) {
     return;
   } else if (!memory.left) {
     lane.add({kClean, "Slurm does not have the node any more", std::make_shared<CleanHost>()});
@@ -278,12 +279,17 @@ plan::Plan plan(const Observed& observed) {
   std::optional<Launch> runs;
   if (slurmd->running && slurmd->arguments) runs = launch_of(*slurmd->arguments);
   if (runs) runs->instance.clear();
-  if (runs != *want) {
+  // Slurm takes other values of these words from the coordinator, so slurmd needs them at its next start only.
+  Launch as_next = runs.value_or(Launch{});
+  if (runs && differ_live(runs->conf, (*want)->conf)) as_next.conf = (*want)->conf;
+  if (as_next != **want) {
     const std::string reason = runs ? "it runs with other arguments" : "it does not run";
     out.lane("slurmd").add({kStart, reason, std::make_shared<StartSlurmd>(**want, desired->registrations)});
   } else if (observed.memory.other_file) {
     out.lane("slurmd").add(
         {kStart, "the key has another file now", std::make_shared<StartSlurmd>(**want, desired->registrations)});
+  } else if ((runs != *want || !observed.memory.prepared.empty()) && observed.memory.prepared != (*want)->conf) {
+    out.lane("slurmd").add({kPrepare, "its next start has other arguments", std::make_shared<PrepareSlurmd>(**want)});
   } else if (observed.memory.registrations < desired->registrations) {
     out.lane("slurmd").add({kReload, "Slurm does not have the node", std::make_shared<ReloadSlurmd>(desired->registrations)});
   } else if (observed.memory.loaded_key != observed.memory.key.revision) {

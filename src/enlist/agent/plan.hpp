@@ -41,7 +41,8 @@ struct Memory {
   /// and a reload keeps it (fetch_config.c, 24.11 to 26.05), so slurmd has to be restarted.
   bool other_file = false;
   std::uint64_t registrations = 0;  ///< The last Desired::registrations that was carried out.
-  bool stopped = false;             ///< slurmd was stopped because the node leaves.
+  std::string prepared{};           ///< The value of --conf that was written for the next start since slurmd was last started.
+  bool stopped = false;             ///< slurmd was stopped because the node leaves, or gets other words.
   bool left = false;                ///< The host was cleaned up, except for the agent itself.
   friend bool operator==(const Memory&, const Memory&) = default;
 };
@@ -142,6 +143,15 @@ struct StartSlurmd final : plan::Act {
   [[nodiscard]] Withhold withhold() const override { return Withhold::kLong; }
   Launch launch;  ///< Without an instance.
   std::uint64_t registrations;
+};
+
+/// Writes the arguments for the next start of slurmd, and does not touch the one that runs.
+struct PrepareSlurmd final : plan::Act {
+  explicit PrepareSlurmd(Launch next) : launch(std::move(next)) {}
+  [[nodiscard]] core::Json describe() const override {
+    return {{"act", "enlist.PrepareSlurmd"}, {"node", launch.node}, {"conf", launch.conf}};
+  }
+  Launch launch;  ///< Without an instance.
 };
 
 /// Makes slurmd read the key again, and register again.

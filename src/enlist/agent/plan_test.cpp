@@ -136,9 +136,20 @@ TEST(AgentPlan, RestartsOnlyIfArgumentsThatMatterChanged) {
   other.saved = other.memory;
   EXPECT_THAT(steps(reported(other)), ElementsAre("start slurmd: it runs with other arguments"));
   other = settled();
-  other.memory.desired->node_conf = "Weight=6";
+  other.memory.desired->node_conf = "MemSpecLimit=6";
   other.saved = other.memory;
   EXPECT_THAT(steps(reported(other)), ElementsAre("start slurmd: it runs with other arguments"));
+  other = settled();
+  other.memory.desired->node_conf = "Weight=6";
+  other.saved = other.memory;
+  EXPECT_THAT(steps(reported(other)), ElementsAre("prepare slurmd: its next start has other arguments"));
+  other.memory.prepared = (*wanted(other))->conf;
+  other.saved = other.memory;
+  EXPECT_THAT(steps(reported(other)), IsEmpty()) << "it is written";
+  other.memory.desired->node_conf = settled().memory.desired->node_conf;
+  other.saved = other.memory;
+  EXPECT_THAT(steps(reported(other)), ElementsAre("prepare slurmd: its next start has other arguments"))
+      << "the file has those that were taken back";
   other = settled();
   other.memory.desired->node = "gpu-2";
   other.saved = other.memory;

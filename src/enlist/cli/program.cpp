@@ -45,6 +45,8 @@ struct Flags {
   std::string output;
   std::vector<std::string> hosts;  ///< Names of nodes.
   std::string node, reason;
+  std::vector<std::string> words;  ///< Of --conf.
+  bool reset = false;
   bool force = false;
   int wait = -1;  ///< In seconds; -1: without a limit.
   // Of `rotate`: names of hosts and nodes.
@@ -131,6 +133,34 @@ class Commands {
     });
   }
 
+  int config_node() const {
+    std::string words;
+    for (const std::string& word : flags_.words) words += (words.empty() ? "" : " ") + word;
+    if (flags_.reset && !words.empty()) return wrong("node config: give words, or --reset, not both");
+    if (words.empty() && !flags_.reset) return show_config();
+    const auto asked = ask("/v1/nodes/config", {{"nodes", core::Json::array({flags_.name})}, {"conf", words}});
+    if (!asked) return failed(asked.error());
+    bool live = false;
+    for (const core::Json& node : members(*asked, "nodes")) live = core::get_bool(node, {"configuring", "live"});
+    std::string shown;
+    return wait_until(flags_.name + " gets its words", [&]() -> core::Result<bool> {
+      const auto node = the_node();
+      if (!node) return std::unexpected(node.error());
+      const bool waits = core::get_bool(*node, {"configuring", "wanted"});
+      const std::string phase = core::get_string(*node, {"phase"}), message = core::get_string(*node, {"message"});
+      const std::string line = phase + (message.empty() ? "" : ": " + message);
+      const std::string gets =
+          waits ? core::get_string(*node, {"configuring", "conf"}) : core::get_string(*node, {"node_conf"});
+      if (gets != words) return core::fail(core::ErrorCode::kConflict, "somebody has given " + flags_.name + " other words");
+      show(shown, flags_.name, line);
+      if (waits) return false;
+      if (live || phase == "Ready") return true;
+      if (phase == "Refused" || phase == "Invalid" || phase == "Impostor" || phase == "Silent")
+        return core::fail(core::ErrorCode::kConflict, flags_.name + " is not ready with its words. Others can be set");
+      return false;
+    });
+  }
+
   int keep_nodes() const {
     return told(ask("/v1/nodes/keep", {{"nodes", flags_.hosts}}), [](const core::Json&) { return "done\n"; });
   }
@@ -160,7 +190,7 @@ class Commands {
         show(shown, flags_.name, or_dash(core::get_string(pool, {"problem"})));
         return false;
       }
-      show(shown, flags_.name, "it is removed");
+      show(shown, flags_.name, "it is removed; slurmctld drops its partition within seconds");
       return true;
     });
   }
@@ -210,11 +240,11 @@ class Commands {
     for (const core::Json& job : answer ? members(*answer, "jobs") : core::Json::array())
       all = all && core::get_string(job, {"error"}).empty();
     const int code = told(answer, [this](const core::Json& body) {
-      return listed(body, "jobs", {{"JOB", "USER", "PARTITION", "NODES", "RESULT"}}, [](const core::Json& job) {
+      return listed(body, "jobs", {{"JOB", "NAME", "USER", "PARTITION", "NODES", "RESULT"}}, [](const core::Json& job) {
         const std::string error = core::get_string(job, {"error"});
-        return std::vector{core::get_string(job, {"job"}), or_dash(core::get_string(job, {"user"})),
-                           or_dash(core::get_string(job, {"partition"})), core::get_string(job, {"nodes"}),
-                           error.empty() ? "ended" : "not ended: " + error};
+        return std::vector{core::get_string(job, {"job"}),           or_dash(core::get_string(job, {"name"})),
+                           or_dash(core::get_string(job, {"user"})), or_dash(core::get_string(job, {"partition"})),
+                           core::get_string(job, {"nodes"}),         error.empty() ? "ended" : "not ended: " + error};
       });
     });
     return all ? code : 1;
@@ -256,6 +286,25 @@ class Commands {
     }
     if (shown > kShownHosts) out += fmt::format("  and {} other hosts\n", members(status, "hosts").size() - kShownHosts);
     return out;
+  }
+
+  [[nodiscard]] core::Result<core::Json> the_node() const {
+    const auto answer = ask("/v1/nodes");
+    if (!answer) return std::unexpected(answer.error());
+    for (const core::Json& node : members(*answer, "nodes")) {
+      if (core::get_string(node, {"name"}) == flags_.name) return node;
+    }
+    return core::fail(core::ErrorCode::kNotFound, "there is no node " + flags_.name + "; slurm-enlist node list shows all");
+  }
+
+  int show_config() const {
+    return told(the_node(), [](const core::Json& node) {
+      std::string out = or_dash(core::get_string(node, {"node_conf"})) + "\n";
+      if (core::get_bool(node, {"configuring", "wanted"}))
+        out += "wanted: " + or_dash(core::get_string(node, {"configuring", "conf"})) + " (" +
+               core::get_string(node, {"phase"}) + ": " + core::get_string(node, {"message"}) + ")\n";
+      return out;
+    });
   }
 
   void show(std::string& shown, const std::string& name, const std::string& text) const {
@@ -417,6 +466,12 @@ int run_program(const Outside& outside, const std::vector<std::string>& words) {
   CLI::App* leave = on_nodes("remove", "Let nodes leave when their jobs have ended", &Commands::remove_nodes);
   leave->add_flag("--force", flags.force, "Do not wait long for a host that does not answer; jobs are waited for all the same");
   waits(leave);
+  CLI::App* config =
+      command(node, "config", "Give a node words of slurmd's --conf for itself, or show them", &Commands::config_node);
+  config->add_option("NODE", flags.name, "The node")->required();
+  config->add_option("WORDS", flags.words, "In place of those that it had: \"RealMemory=64000 Weight=5\"");
+  config->add_flag("--reset", flags.reset, "No words of its own any more");
+  waits(config);
   on_nodes("keep", "Let nodes stay that were to leave, and have not stopped slurmd yet", &Commands::keep_nodes);
   on_nodes("revoke", "Do not answer the hosts of these nodes any more", &Commands::revoke_nodes);
   CLI::App* drain = command(node, "drain", "Drain a node, as scontrol does", &Commands::drain_node);

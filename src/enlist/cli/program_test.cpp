@@ -170,6 +170,32 @@ TEST_F(ProgramTest, AWaitHasAnEnd) {
   EXPECT_THAT(err, HasSubstr("node a-1 stays"));
 }
 
+TEST_F(ProgramTest, ANodeGetsWords) {
+  const auto shows = [this](const char* phase, const char* conf, bool waits) {
+    const core::Json node = {{"name", "gpu-1"},
+                             {"phase", phase},
+                             {"node_conf", waits ? "" : conf},
+                             {"configuring", {{"wanted", waits}, {"conf", waits ? conf : ""}}}};
+    answers["/v1/nodes"] = answers["/v1/nodes/config"] = {{"nodes", core::Json::array({node})}};
+  };
+  shows("Draining", "RealMemory=5 Weight=2", true);
+  on_sleep = [&] { shows(out.find("Starting") == std::string::npos ? "Starting" : "Ready", "RealMemory=5 Weight=2", false); };
+  EXPECT_EQ(run("node config gpu-1 RealMemory=5 Weight=2"), 0) << err;
+  EXPECT_EQ(asked.front(), R"(/v1/nodes/config {"conf":"RealMemory=5 Weight=2","nodes":["gpu-1"]})");
+  EXPECT_EQ(out, "gpu-1: Draining\ngpu-1: Starting\ngpu-1: Ready\n");
+  EXPECT_EQ(run("node config gpu-1"), 0);
+  EXPECT_EQ(out, "RealMemory=5 Weight=2\n");
+
+  shows("Refused", "", false);
+  EXPECT_EQ(run("node config gpu-1 --reset"), 1);
+  EXPECT_THAT(err, HasSubstr("not ready with its words"));
+  shows("Draining", "Weight=9", true);
+  EXPECT_EQ(run("node config gpu-1 --reset"), 1);
+  EXPECT_THAT(err, HasSubstr("somebody has given gpu-1 other words"));
+  EXPECT_EQ(run("node config gpu-1 Weight=9 --wait 0"), 0);
+  EXPECT_EQ(run("node config gpu-1 Weight=9 --reset"), 2);
+}
+
 TEST_F(ProgramTest, OtherVerbsForNodesAndPools) {
   run("node keep a-1 a-2");
   run("node revoke a-1");
@@ -179,18 +205,19 @@ TEST_F(ProgramTest, OtherVerbsForNodesAndPools) {
               ElementsAre(R"(/v1/nodes/keep {"nodes":["a-1","a-2"]})", R"(/v1/nodes/revoke {"nodes":["a-1"]})",
                           R"(/v1/nodes/drain {"nodes":["a-1"],"reason":"bad fan"})", R"(/v1/nodes/resume {"nodes":["a-1"]})"));
   asked.clear();
-  answers["/v1/pools"] = {{"pools", core::Json::array({{{"name", "gpu"}, {"problem", "it is being removed: 1 nodes leave"}}})}};
+  answers["/v1/pools"] = {{"pools", core::Json::array({{{"name", "gpu"}, {"problem", "it is being removed: 1 node leaves"}}})}};
   on_sleep = [this] { answers["/v1/pools"] = {{"pools", core::Json::array()}}; };
   EXPECT_EQ(run("pool remove gpu"), 0) << err;
   EXPECT_EQ(asked.front(), R"(/v1/pools/remove {"force":false,"name":"gpu"})");
-  EXPECT_EQ(out, "gpu: it is being removed: 1 nodes leave\ngpu: it is removed\n");
+  EXPECT_EQ(out, "gpu: it is being removed: 1 node leaves\ngpu: it is removed; slurmctld drops its partition within seconds\n");
 }
 
 TEST_F(ProgramTest, JobsThatWereEndedAreNamed) {
   answers["/v1/jobs/end"] = {
-      {"jobs", core::Json::array({{{"job", "12"}, {"user", "ann"}, {"partition", "gpu"}, {"nodes", "gpu-1"}}})}};
+      {"jobs",
+       core::Json::array({{{"job", "12"}, {"name", "train"}, {"user", "ann"}, {"partition", "gpu"}, {"nodes", "gpu-[1-2]"}}})}};
   EXPECT_EQ(run("destroy-jobs gpu-1"), 0);
-  EXPECT_THAT(out, HasSubstr("12   ann   gpu        gpu-1  ended"));
+  EXPECT_THAT(out, HasSubstr("12   train  ann   gpu        gpu-[1-2]  ended"));
   EXPECT_EQ(asked.back(), R"(/v1/jobs/end {"node":"gpu-1"})");
   answers["/v1/jobs/end"]["jobs"][0]["error"] = "Access denied";
   EXPECT_EQ(run("destroy-jobs --pool gpu"), 1);

@@ -9,6 +9,7 @@
 #include "core/hash.hpp"
 #include "core/testing/fake_random.hpp"
 #include "core/testing/manual_loop.hpp"
+#include "enlist/coordinator/node_words.hpp"
 #include "enlist/coordinator/testing/fakes.hpp"
 #include "enlist/rules/pool_file.hpp"
 #include "slurm/conf/loaded.hpp"
@@ -331,6 +332,9 @@ std::string last_drain(const std::vector<core::Json>& posted) {
   return core::get_string(posted.back(), {"reason"});
 }
 
+// Requirement 19
+// Requirement 20
+// Requirement 21
 TEST_F(CoordinatorTest, ANodeLeavesWhenItsJobHasEnded) {
   report(kRuns);
   show("i1", R"("MIXED")", "");
@@ -374,6 +378,66 @@ TEST_F(CoordinatorTest, ANodeLeavesWhenItsJobHasEnded) {
   EXPECT_TRUE(store.contents().nodes.empty());
   EXPECT_EQ(ask("/v1/sync", to_json(Sync{runs})), 403);
   EXPECT_THAT(core::get_string(told, {"error"}), HasSubstr("it must join again, with a new token"));
+  EXPECT_EQ(deleted, 1);
+}
+
+TEST_F(CoordinatorTest, ANodeGetsOtherWordsWhenItsJobHasEnded) {
+  const core::Result<SlurmFacts> facts;
+  const auto configure = [&](const std::string& words) {
+    store.commit(
+        [&, words](const Contents& now) {
+          return enlist::configure(now, {facts, clusters.snapshot(kCluster)}, "gpu-1", words, {});
+        },
+        [](const core::Result<void>& done) { EXPECT_TRUE(done) << done.error().message; });
+    loop.advance(10ms);
+  };
+  report(kRuns);
+  show("i1", R"("MIXED")", "");
+  show_job(R"("RUNNING")");
+  loop.advance(5s);
+  configure("RealMemory=500");
+  Report runs = kRuns;
+  runs.steps_known = true;
+  runs.steps = {"7.batch"};
+  pass(10s, runs);
+  EXPECT_EQ(last_drain(posted), "slurm-enlist: configuring");
+  EXPECT_THAT(node().message, HasSubstr("it gets other words: jobs run there: 7"));
+  EXPECT_EQ(core::get_string(told, {"desired", "leave"}), "steps");
+
+  // It is taken back, and wished again.
+  configure("");
+  pass(5s, runs);
+  EXPECT_EQ(posted.back().at("state"), core::Json::array({"UNDRAIN"}));
+  EXPECT_EQ(core::get_string(told, {"desired", "leave"}), "");
+  configure("RealMemory=500");
+  pass(10s, runs);
+  EXPECT_EQ(last_drain(posted), "slurm-enlist: configuring");
+
+  // Somebody drains it meanwhile.
+  show_job("");
+  show("i1", R"("IDLE","DRAIN")", "bad fan");
+  runs.steps.clear();
+  pass(5s, runs);
+  EXPECT_EQ(node().phase, Phase::kStopping);
+  EXPECT_EQ(node().node_conf, "");
+  EXPECT_EQ(core::get_string(told, {"desired", "leave"}), "stop");
+  EXPECT_EQ(core::get_string(told, {"desired", "node_conf"}), "");
+  runs.running = false;
+  runs.stopped = true;
+  pass(5s, runs);
+  EXPECT_EQ(deleted, 1);
+  EXPECT_EQ(node().phase, Phase::kStarting);
+  EXPECT_EQ(core::get_string(told, {"desired", "leave"}), "");
+  EXPECT_EQ(core::get_string(told, {"desired", "node_conf"}), "RealMemory=500");
+
+  runs = kRuns;
+  runs.conf = "CPUs=4 RealMemory=500";
+  posted.clear();
+  show("i1", R"("IDLE","DRAIN")", "slurm-enlist: joining");
+  pass(5s, runs);
+  ASSERT_EQ(posted.size(), 1U);
+  EXPECT_EQ(core::get_string(posted.front(), {"reason"}), "bad fan") << "the drain is found again";
+  EXPECT_EQ(node().phase, Phase::kReady);
   EXPECT_EQ(deleted, 1);
 }
 

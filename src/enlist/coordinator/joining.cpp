@@ -12,7 +12,6 @@
 #include "enlist/rules/names.hpp"
 #include "enlist/rules/node_conf.hpp"
 #include "enlist/rules/pool_file.hpp"
-#include "slurm/conf/conf.hpp"
 #include "slurm/rest/release.hpp"
 
 namespace enlist {
@@ -164,11 +163,8 @@ core::Result<Changes> join(const Contents& now, const SlurmNow& slurm, const Joi
 core::Result<Changes> make_pool(const Contents& now, const SlurmNow& slurm, Pool wish) {
   if (auto good = check_pool_name(wish.name); !good) return std::unexpected(good.error());
   if (auto good = check_partition_conf(wish.partition_conf); !good) return std::unexpected(good.error());
-  // The detected words of any host are of this form.
-  if (auto good = merged_conf("CPUs=1 RealMemory=1", wish.node_conf); !good) return std::unexpected(good.error());
-  // slurmd ends with a word that it does not know.
-  if (const auto words = slurm::conf::parse_node_conf(wish.node_conf); !words.problems.empty())
-    return core::fail(ErrorCode::kInvalid, "node words: " + words.problems.front().str());
+  if (auto good = check_node_words(wish.node_conf, {slurm.snapshot->capabilities.release}); !good)
+    return std::unexpected(good.error().with("node words"));
   if (const auto found = now.pools.find(wish.name); found != now.pools.end()) {
     if (found->second.removing)
       return core::fail(ErrorCode::kConflict, "pool " + wish.name + " is being removed; wait until pool list does not show it");

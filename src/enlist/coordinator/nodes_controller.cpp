@@ -27,7 +27,8 @@ void NodesController::heard(const std::string& node) {
   const bool first = !seen.heard_at;
   seen.heard_at = loop_.clock().mono();
   const auto record = store_.contents().nodes.find(node);
-  const bool leaves = record != store_.contents().nodes.end() && record->second.leaving.wanted;
+  const bool leaves =
+      record != store_.contents().nodes.end() && (record->second.leaving.wanted || record->second.configuring.restarts());
   if (first || leaves || (record != store_.contents().nodes.end() && record->second.phase == Phase::kSilent)) wake_({"", node});
 }
 
@@ -79,6 +80,8 @@ std::shared_ptr<const NodeObserved> NodesController::observe_typed(const run::Ke
   Seen& seen = seen_[key.name];
   follow(seen, node, context.mono);
   out->node = node;
+  if (const auto pool = store_.contents().pools.find(node.pool); pool != store_.contents().pools.end())
+    out->pool_conf = pool->second.node_conf;
   out->slurm = clusters_.snapshot(cluster_);
   out->running_since = seen.running_since;
   out->registered_at = seen.registered_at;
@@ -93,12 +96,15 @@ std::shared_ptr<const NodeObserved> NodesController::observe_typed(const run::Ke
 }
 
 void NodesController::observe_leave(Seen& seen, NodeObserved& out) {
-  if (!out.node->leaving.wanted) {
+  const Node& node = *out.node;
+  const std::string asked = node.leaving.wanted ? "leave" : node.configuring.restarts() ? "words " + node.configuring.conf : "";
+  if (asked != seen.leave_asked) {
+    seen.leave_asked = asked;
     seen.leave_asked_at.reset();
     seen.kept_since.reset();
     seen.kept_by.clear();
-    return;
   }
+  if (asked.empty()) return;
   if (!seen.leave_asked_at) seen.leave_asked_at = out.context.mono;
   out.leave_asked_at = seen.leave_asked_at;
   std::string kept_by = judge_leave(leave_input(out)).kept_by;

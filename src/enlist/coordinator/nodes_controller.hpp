@@ -40,7 +40,8 @@ class NodesController final : public run::TypedController<NodeObserved> {
     std::optional<core::MonoTime> running_since, registered_at, started_at, heard_at;
     int registered = 0;
     std::optional<core::MonoTime> leave_asked_at, kept_since;
-    std::string kept_by;  ///< Leaves::kept_by.
+    std::string leave_asked;  ///< What is wished: "leave", or the other words. "": neither.
+    std::string kept_by;      ///< Leaves::kept_by.
   };
   /// Takes what the report says about slurmd.
   static void follow(Seen& seen, const Node& node, core::MonoTime now);

@@ -1,6 +1,9 @@
 #include "enlist/coordinator/plan.hpp"
 
+#include <algorithm>
 #include <utility>
+
+#include "enlist/rules/node_conf.hpp"
 
 namespace enlist {
 namespace {
@@ -30,7 +33,8 @@ using slurm::Owner;
 
 bool changes(const RecordPhase& record, const Node& node) {
   return record.phase != node.phase || record.message != node.message || record.registrations != node.registrations ||
-         record.confirmed != node.confirmed || record.leaving != node.leaving || record.marks != node.marks ||
+         record.confirmed != node.confirmed || record.leaving != node.leaving || record.configuring != node.configuring ||
+         record.node_conf != node.node_conf || record.live != node.live || record.marks != node.marks ||
          record.silent_since != node.silent_since || record.gate_boot != node.gate_boot;
 }
 
@@ -44,9 +48,12 @@ void add_record(const Node& node, std::shared_ptr<RecordPhase> record, plan::Lan
 }
 
 plan::Step drain(const NodeObserved& observed, std::string_view why) {
+  const char* said = why == kLeaves       ? "the node leaves"
+                     : why == kConfigures ? "the node gets other words"
+                                          : "nothing is heard of its agent and its slurmd";
   // A drain of somebody else stays as it is.
   return {{"drain", "Slurm node", observed.node->name, std::string(why)},
-          why == kLeaves ? "the node leaves" : "nothing is heard of its agent and its slurmd",
+          said,
           slurm::drain_nodes(observed.cluster, Owner::kEnlistment, {observed.node->name}, std::string(why), true)};
 }
 
@@ -56,41 +63,89 @@ std::string error_of(const NodeObserved& observed, const plan::StepId& id) {
   return found != observed.context.outcomes.end() && found->second.error ? ": " + found->second.error->message : "";
 }
 
+/// Returns what people have set in a record of the node, as far as it is known to be theirs.
+Marks marks_of(const slurm::Node& record, const Node& node) {
+  const bool kept = record.state.drains() || record.state.has("FAIL") || record.state.base == "DOWN";
+  // The reasons that slurmctld gives for INVALID_REG.
+  const std::string& reason = record.reason;
+  const bool refused =
+      record.state.has("INVALID_REG") && (reason.empty() || reason.starts_with("Low ") || reason.starts_with("gres/"));
+  if ((record.state.drains() && holds_itself(reason)) || refused) {
+    // It may be a new record: then these are what the old one had.
+    return {.reason = node.marks.reason, .comment = record.comment.empty() ? node.marks.comment : record.comment};
+  }
+  const bool foreign = kept && !slurm::down_by_slurm(record) && !slurm::slurms_own(record.reason);
+  return {.reason = foreign ? record.reason : "", .comment = record.comment};
+}
+
+/// Returns Slurm's record of the node, unless it is not known, or that of another host.
+const slurm::Node* record_of(const NodeObserved& observed) {
+  if (!observed.slurm || !observed.slurm->complete()) return nullptr;
+  const slurm::Node* record = observed.slurm->node(observed.node->name);
+  return record != nullptr && is_of(*record, *observed.node) ? record : nullptr;
+}
+
+/// Plans for a node that leaves, or that is restarted with other words.
 plan::Plan plan_leave(const NodeObserved& observed) {
   plan::Plan out;
   const Node& node = *observed.node;
+  const bool leaves = node.leaving.wanted;
   Leaves judged = judge_leave(leave_input(observed));
   plan::Lane& lane = out.lane("node");
   const plan::StepId erase{"delete", "Slurm node", node.name};
   if (judged.erase) judged.message += error_of(observed, erase);
+  if (!leaves) judged.message = "it gets other words: " + judged.message;
   auto record = std::make_shared<RecordPhase>(node, judged.phase, judged.message);
-  record->leaving.stop = judged.stop;
+  (leaves ? record->leaving.stop : record->configuring.stop) = judged.stop;
   if (judged.cancel) record->leaving = {};
+  if (const slurm::Node* in_slurm = record_of(observed); in_slurm != nullptr && !leaves)
+    record->marks = marks_of(*in_slurm, node);
+  if (judged.start) {
+    record->node_conf = node.configuring.conf;
+    record->configuring = {};
+    record->live = {};
+    record->confirmed.clear();
+  }
+  const bool stop_is_known = leaves ? node.leaving.stop : node.configuring.stop;
+  const bool marks_are_known = record->marks == node.marks;
   add_record(node, std::move(record), lane);
-  if (judged.drain) lane.add(drain(observed, kLeaves));
+  if (judged.drain) lane.add(drain(observed, leaves ? kLeaves : kConfigures));
   // The agent learns of the stop from the record, and Slurm's record goes in a later pass.
-  if (judged.erase && node.leaving.stop) {
-    lane.add({erase, "nothing runs there, and the node leaves",
+  if (judged.erase && stop_is_known && marks_are_known) {
+    lane.add({erase, leaves ? "nothing runs there, and the node leaves" : "nothing runs there, and the node gets other words",
               slurm::delete_node(observed.cluster, Owner::kEnlistment, *observed.slurm->node(node.name),
-                                 "the host leaves the cluster", slurm::NodeEvidence::Live::kDrained)});
+                                 leaves ? "the host leaves the cluster" : "slurmd registers with other words",
+                                 slurm::NodeEvidence::Live::kDrained)});
   }
   if (judged.forget) lane.add({{"forget", "node", node.name}, "it has left", std::make_shared<ForgetNode>(node)});
   const bool may_last = judged.kept_by == "jobs";
   if (!may_last) out.waits_on(observed.cluster);
-  out.wake_after(may_last ? core::Duration{5s} : core::Duration{1s}, "the node leaves");
+  out.wake_after(may_last ? core::Duration{5s} : core::Duration{1s}, leaves ? "the node leaves" : "the node gets other words");
   return out;
 }
 
-/// Returns what people have set in a record of the node, as far as it is known to be theirs.
-Marks marks_of(const slurm::Node& record, const Node& node) {
-  const bool kept = record.state.drains() || record.state.has("FAIL") || record.state.base == "DOWN";
-  if (record.state.drains() && holds_itself(record.reason)) {
-    // It may be a new record: then these are what the old one had.
-    return {.reason = node.marks.reason, .comment = record.comment.empty() ? node.marks.comment : record.comment};
+/// What Slurm's record must have although it was made with other words, or was reverted by a reconfigure.
+struct LiveWish {
+  slurm::NodeUpdate update{};
+  std::optional<slurm::OwnFeatures> features{};
+  [[nodiscard]] bool fits(const slurm::Node& record) const {
+    return (!update.weight || *update.weight == record.weight) && (!features || slurm::has_own(record, *features));
   }
-  const bool foreign =
-      kept && !slurm::down_by_slurm(record) && !slurm::slurms_own(record.reason) && !record.state.has("INVALID_REG");
-  return {.reason = foreign ? record.reason : "", .comment = record.comment};
+};
+
+/// Names nothing that the words of this node never named: that is for others to set.
+LiveWish live_wish(const NodeObserved& observed) {
+  const Node& node = *observed.node;
+  const std::string words = merged_conf(observed.pool_conf, node.node_conf).value_or("");
+  LiveWish out;
+  if (node.live.weight || has_word(node.node_conf, "Weight")) out.update.weight = weight_in(words);
+  slurm::OwnFeatures features{.prefix = {}, .values = {}, .besides = features_in(node.node_conf), .obsolete = {}};
+  std::ranges::copy_if(node.live.dropped, std::back_inserter(features.obsolete), [&](const std::string& feature) {
+    const std::vector<std::string> stay = features_in(words);
+    return feature != node.pool && std::ranges::find(stay, feature) == stay.end();
+  });
+  if (!features.besides.empty() || !features.obsolete.empty()) out.features = std::move(features);
+  return out;
 }
 
 /// Adds the steps that give a record that was made anew what people had set in the old one. Returns true if it stays drained.
@@ -115,6 +170,7 @@ core::Json RecordPhase::describe() const {
                     {"phase", to_string(phase)},      {"message", message},
                     {"registrations", registrations}, {"confirmed", confirmed}};
   if (leaving.wanted) out["stop"] = leaving.stop;
+  if (configuring.wanted || seen_configuring.wanted) out["configuring"] = configuring.wanted;
   return out;
 }
 
@@ -146,10 +202,16 @@ plan::Plan plan_node(const NodeObserved& observed) {
                                .heard_at = observed.heard_at,
                                .now = observed.context.mono,
                                .max_node_count = observed.max_node_count});
+  if (node.configuring.restarts() && judged.phase != Phase::kSilent) return plan_leave(observed);
   const bool known = observed.slurm && observed.slurm->complete();
-  const slurm::Node* in_slurm = known ? observed.slurm->node(node.name) : nullptr;
-  if (in_slurm != nullptr && !is_of(*in_slurm, node)) in_slurm = nullptr;
-  auto record = std::make_shared<RecordPhase>(node, judged.phase, judged.message);
+  const slurm::Node* in_slurm = record_of(observed);
+  const LiveWish wish = live_wish(observed);
+  const bool fits = in_slurm == nullptr || wish.fits(*in_slurm);
+  const plan::StepId set{"set", "words of Slurm node", node.name};
+  std::string message = judged.message;
+  if (const std::string error = fits ? "" : error_of(observed, set); !error.empty())
+    message += (message.empty() ? "" : "; ") + std::string("Slurm does not take its words") + error;
+  auto record = std::make_shared<RecordPhase>(node, judged.phase, std::move(message));
   if (judged.phase == Phase::kEnlisted || judged.phase == Phase::kReady) record->confirmed = node.report.instance_id;
   if (judged.register_again) ++record->registrations;
   if (judged.gate_decided) record->gate_boot = node.report.boot_id;
@@ -162,10 +224,15 @@ plan::Plan plan_node(const NodeObserved& observed) {
   } else if (known && observed.forget_dead_after && observed.context.now - node.silent_since >= *observed.forget_dead_after) {
     record->leaving = {.wanted = true, .dead = true, .since = core::whole_seconds(observed.context.now)};
   }
+  if (known && fits && node.configuring.live) record->configuring = {};
   const Marks marks = record->marks;
   plan::Lane& lane = out.lane("node");
   add_record(node, std::move(record), lane);
   if (silent && in_slurm != nullptr && !in_slurm->state.drains()) lane.add(drain(observed, kUnheard));
+  if (!fits) {
+    lane.add({set, "Slurm has other values than the words of the node",
+              slurm::update_node(observed.cluster, node.name, wish.update, wish.features)});
+  }
   if (judged.close_gate) {
     lane.add({{"close the gate of", "Slurm node", node.name},
               "the host has booted, and its check has not passed yet",

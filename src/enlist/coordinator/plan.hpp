@@ -14,30 +14,38 @@
 namespace enlist {
 
 /// Writes what the coordinator has judged to the record of a node. Fails with kConflict if the node is gone, has another key,
-/// if its report is about another process by now, or if the wish that it leaves has changed.
+/// if its report is about another process by now, or if the wish that it leaves, or that it gets other words, has changed.
 struct RecordPhase final : plan::Act {
   RecordPhase(const Node& seen, Phase judged, std::string because)
       : node(seen.name),
         key(seen.key),
         instance_id(seen.report.instance_id),
         seen_leaving(seen.leaving),
+        seen_configuring(seen.configuring),
         phase(judged),
         message(std::move(because)),
         registrations(seen.registrations),
         confirmed(seen.confirmed),
         gate_boot(seen.gate_boot),
         leaving(seen.leaving),
+        configuring(seen.configuring),
+        node_conf(seen.node_conf),
+        live(seen.live),
         marks(seen.marks),
         silent_since(seen.silent_since) {}
   std::string node;
   std::string key, instance_id;  ///< As they were seen.
   Leaving seen_leaving;          ///< As it was seen.
+  Configuring seen_configuring;  ///< As it was seen.
   Phase phase;
   std::string message;
   std::uint64_t registrations;
   std::string confirmed;
   std::string gate_boot;
   Leaving leaving;
+  Configuring configuring;
+  std::string node_conf;
+  LiveWords live;
   Marks marks;
   core::WallTime silent_since;
   [[nodiscard]] core::Json describe() const override;
@@ -56,6 +64,7 @@ struct NodeObserved {
   plan::Context context;
   slurm::ClusterKey cluster;
   std::optional<Node> node{};  ///< nullopt: there is no such record any more.
+  std::string pool_conf{};     ///< Pool::node_conf of its pool.
   slurm::SnapshotPtr slurm{};
   /// As in JudgeInput.
   std::optional<core::MonoTime> running_since{}, registered_at{}, started_at{};
@@ -68,7 +77,8 @@ struct NodeObserved {
   std::optional<core::Duration> forget_dead_after{};
 };
 
-/// Returns what judge_leave needs of a node whose leave is wanted. The node must be there, and must outlive the result.
+/// Returns what judge_leave needs of a node that leaves or is restarted with other words. The node must be there, and must
+/// outlive the result.
 [[nodiscard]] LeaveInput leave_input(const NodeObserved& observed);
 
 [[nodiscard]] plan::Plan plan_node(const NodeObserved& observed);

@@ -236,6 +236,131 @@ TEST_F(NodePlanTest, ADeadHostLeavesOnlyIfItIsToldTo) {
   EXPECT_TRUE(silent(2h, 2h));
 }
 
+/// A node that gets other words, with nothing on it.
+struct WordsPlanTest : LeavePlanTest {
+  WordsPlanTest() {
+    node.leaving = {};
+    node.configuring = {.wanted = true, .conf = "RealMemory=500"};
+    record.reason = "slurm-enlist: configuring";
+  }
+};
+
+// Requirement 38
+TEST_F(WordsPlanTest, NothingIsWrittenBeforeTheRecordIsGone) {
+  plan::Plan made = leave();
+  EXPECT_THAT(steps(made), ElementsAre("record phase gpu-1: Stopping"));
+  EXPECT_TRUE(recorded(made).configuring.stop);
+  EXPECT_EQ(recorded(made).node_conf, "");
+  node.phase = Phase::kStopping;
+  node.configuring.stop = node.report.stopped = true;
+  node.report.running = false;
+  made = leave();
+  EXPECT_THAT(steps(made), ElementsAre("record phase gpu-1: Deleting", "delete Slurm node gpu-1"));
+  EXPECT_EQ(recorded(made).node_conf, "");
+  now = now + 1s;
+  NodeObserved observed{.context = {}, .cluster = "c", .node = node, .slurm = slurm_now(false)};
+  observed.context.mono = observed.heard_at.emplace(now);
+  observed.leave_asked_at = observed.kept_since = now - 1s;
+  made = plan_node(observed);
+  EXPECT_THAT(steps(made), ElementsAre("record phase gpu-1: Starting"));
+  EXPECT_EQ(recorded(made).node_conf, "RealMemory=500");
+  EXPECT_FALSE(recorded(made).configuring.wanted);
+  EXPECT_EQ(recorded(made).confirmed, "") << "a record with other values is not taken for the new one";
+}
+
+// Requirement 2
+TEST_F(WordsPlanTest, WhatPeopleHaveSetIsWrittenDownBeforeTheRecordIsDeleted) {
+  node.phase = Phase::kStopping;
+  node.configuring.stop = node.report.stopped = true;
+  node.report.running = false;
+  record.reason = "bad fan";
+  record.comment = "rack 4";
+  const plan::Plan made = leave();
+  EXPECT_THAT(steps(made), ElementsAre("record phase gpu-1: Deleting"));
+  EXPECT_EQ(recorded(made).marks, (Marks{.reason = "bad fan", .comment = "rack 4"}));
+  node.marks = recorded(made).marks;
+  EXPECT_THAT(steps(leave()), ElementsAre("record phase gpu-1: Deleting", "delete Slurm node gpu-1"));
+}
+
+TEST_F(WordsPlanTest, AWishThatIsTakenBackOpensTheNode) {
+  node.configuring = {};
+  node.phase = Phase::kConfirming;
+  EXPECT_THAT(steps(plan()), ElementsAre("record phase gpu-1: Enlisted", "open the gate of Slurm node gpu-1"));
+}
+
+TEST_F(WordsPlanTest, ADrainIsNotForgottenWhenSlurmRefusesTheWords) {
+  node.configuring = {};
+  node.phase = Phase::kStarting;
+  node.marks = {.reason = "bad fan"};
+  record.state.flags.insert("INVALID_REG");
+  record.reason = "Low RealMemory (reported:400 < 100.00% of configured:500)";
+  EXPECT_EQ(recorded(plan()).phase, Phase::kInvalid);
+  EXPECT_EQ(recorded(plan()).marks.reason, "bad fan");
+  record.reason = "broken disk";
+  EXPECT_EQ(recorded(plan()).marks.reason, "broken disk");
+}
+
+/// A node in service, with words that Slurm takes while slurmd runs.
+struct LiveWordsTest : NodePlanTest {
+  LiveWordsTest() {
+    record.state = {"MIXED", {}};
+    record.reason = "";
+    record.active_features = record.features;
+    record.weight = 1;
+    node.confirmed = "i1";
+    node.gate_boot = "b";
+    node.phase = Phase::kReady;
+  }
+  [[nodiscard]] const slurm::UpdateNode& set() const {
+    made = plan();
+    const auto& groups = made.lanes().at("node").groups();
+    return dynamic_cast<const slurm::UpdateNode&>(*groups.back().back().act);
+  }
+  mutable plan::Plan made;
+};
+
+TEST_F(LiveWordsTest, AreSaidUntilSlurmShowsThemAndAgainAfterEachReconfigure) {
+  node.node_conf = "Weight=5 Features=ssd";
+  node.configuring = {.wanted = true, .live = true, .conf = node.node_conf};
+  node.live.weight = true;
+  EXPECT_THAT(steps(plan()), ElementsAre("set words of Slurm node gpu-1"));
+  EXPECT_EQ(set().update.weight, 5);
+  EXPECT_THAT(set().own->besides, ElementsAre("ssd"));
+  record.weight = 5;
+  record.features = record.active_features = {"gpu", "ssd", "of-an-admin"};
+  EXPECT_THAT(steps(plan()), ElementsAre("record phase gpu-1: Ready"));
+  EXPECT_FALSE(recorded(plan()).configuring.wanted);
+  node.configuring = {};
+  EXPECT_THAT(steps(plan()), IsEmpty());
+  record.weight = 1;
+  EXPECT_THAT(steps(plan()), ElementsAre("set words of Slurm node gpu-1"));
+}
+
+TEST_F(LiveWordsTest, SlurmsErrorIsTold) {
+  node.node_conf = "Weight=5";
+  NodeObserved observed{.context = {}, .cluster = "c", .node = node, .slurm = slurm_now(true)};
+  observed.context.mono = observed.heard_at.emplace(now);
+  observed.context.outcomes[{"set", "words of Slurm node", "gpu-1"}] = {
+      plan::Outcome::State::kFailed, 1, now, now, core::Error{core::ErrorCode::kInvalid, "Invalid weight", 0, {}, {}}};
+  made = plan_node(observed);
+  EXPECT_EQ(recorded(made).message, "Slurm does not take its words: Invalid weight");
+  EXPECT_EQ(recorded(made).phase, Phase::kReady);
+}
+
+TEST_F(LiveWordsTest, WhatTheWordsDoNotNameIsForOthers) {
+  record.weight = 77;
+  record.features = record.active_features = {"gpu", "of-an-admin"};
+  EXPECT_THAT(steps(plan()), IsEmpty());
+}
+
+TEST_F(LiveWordsTest, WordsThatAreTakenAwayAreUndone) {
+  node.live = {.weight = true, .dropped = {"ssd", "gpu"}};
+  record.weight = 5;
+  record.features = record.active_features = {"gpu", "ssd"};
+  EXPECT_EQ(set().update.weight, 1);
+  EXPECT_THAT(set().own->obsolete, ElementsAre("ssd")) << "the feature of the pool stays";
+}
+
 TEST_F(NodePlanTest, NothingIsDoneForARevokedNode) {
   node.revoked = true;
   EXPECT_THAT(steps(plan()), IsEmpty());

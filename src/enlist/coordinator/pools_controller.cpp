@@ -63,7 +63,6 @@ std::shared_ptr<const PoolsObserved> PoolsController::observe_typed(const run::K
   out->pools = contents.pools;
   out->key_mark = key_mark_of(contents.values);
   for (const auto& [name, node] : contents.nodes) {
-    if (!node.confirmed.empty()) out->confirmed.insert(node.pool);
     const auto pool = contents.pools.find(node.pool);
     if (pool == contents.pools.end() || !pool->second.removing) continue;
     PoolsObserved::Left& left = out->left[node.pool];

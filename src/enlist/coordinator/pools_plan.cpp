@@ -84,18 +84,15 @@ core::Result<rollout::State> initial_state(const std::optional<std::string>& fil
                     std::string(kPoolFile) + " beside slurm.conf is not of slurm-enlist: remove it, or give it another name");
 }
 
-/// Returns why slurmctld does not run with the offered file, if the file is the cause.
+/// Returns slurmctld's error if it has refused the offered file. A slurmctld that does not answer may run with it.
 std::optional<std::string> refusal_of(const PoolsObserved& observed, const rollout::State& state) {
   const plan::Outcome* tried = rollout::outcome_of(observed.context, reconfigure_id(state));
-  if (rollout::refused(tried)) return tried->error->message;
-  if (!observed.slurm || !observed.slurm->silent()) return {};
-  const std::string former = accepted_text(state);
-  std::set<std::string_view> added = partitions_of(text_of(state));
-  for (const std::string_view name : partitions_of(former)) added.erase(name);
-  const bool was_loaded =
-      std::ranges::any_of(added, [&](std::string_view name) { return observed.confirmed.contains(std::string(name)); });
-  if (was_loaded) return {};
-  return "slurmctld does not answer any more since the file was changed";
+  return rollout::refused(tried) ? std::optional(tried->error->message) : std::nullopt;
+}
+
+/// True if slurmctld does not answer, and may have ended because of the offered file.
+bool may_have_ended_slurmctld(const PoolsObserved& observed, const rollout::State& state) {
+  return observed.slurm && observed.slurm->silent() && state.offered_hash != state.accepted_hash;
 }
 
 /// Returns the pools whose lines `file` lacks; all pools if there is no such pool.
@@ -194,6 +191,10 @@ Decision decide(const PoolsObserved& observed, rollout::State now, const std::op
     problems = of_changed(observed.pools, accepted_text(next),
                           "slurmctld refused the pool file: " + next.refused_reason +
                               (at ? ". It is tried again at " + core::format_rfc3339(*at) : ""));
+  } else if (may_have_ended_slurmctld(observed, next)) {
+    problems = of_changed(observed.pools, accepted_text(next),
+                          "slurmctld does not answer any more since the pool file was changed. It is not changed back, because "
+                          "jobs may use its partitions");
   } else if (const plan::Outcome* tried = rollout::outcome_of(observed.context, reconfigure_id(next));
              loaded && *loaded != next.offered_hash && tried != nullptr && tried->state == plan::Outcome::State::kDone &&
              tried->count >= kReconfiguresUntilTold) {
@@ -227,7 +228,7 @@ void remove_pools(const PoolsObserved& observed, bool in_force, Problems& proble
           {{"leave", "pool", name}, "no job uses it", std::make_shared<LeavePool>(name, observed.context.now)});
       told("its nodes leave");
     } else if (left != observed.left.end() && left->second.nodes > 0) {
-      told(std::to_string(left->second.nodes) + " nodes leave");
+      told(left->second.nodes == 1 ? "1 node leaves" : std::to_string(left->second.nodes) + " nodes leave");
     } else {
       plan.lane("removal").add({{"forget", "pool", name}, "it has no nodes and no jobs", std::make_shared<ForgetPool>(name)});
       told("its partition is removed");
@@ -285,8 +286,14 @@ plan::StepId reconfigure_id(const rollout::State& state) {
 }
 
 std::vector<std::string> jobs_in(const slurm::Snapshot& slurm, std::string_view partition) {
+  std::vector<std::shared_ptr<const slurm::Job>> jobs;
+  for (const auto& [id, job] : slurm.jobs) jobs.push_back(job);
+  return jobs_in(jobs, partition);
+}
+
+std::vector<std::string> jobs_in(const std::vector<std::shared_ptr<const slurm::Job>>& jobs, std::string_view partition) {
   std::vector<std::string> out;
-  for (const auto& [id, job] : slurm.jobs) {
+  for (const auto& job : jobs) {
     if (!job->in_queue()) continue;
     bool uses = job->partition.empty();  // A job that could not be read may use any partition.
     for (std::string_view names = job->partition; !names.empty();) {
@@ -317,7 +324,9 @@ plan::Plan plan_pools(const PoolsObserved& observed) {
   // A refusal counts until it is stored.
   out.remember(reconfigure_id(*stored));
   add_record(observed, !observed.state || next != *stored ? std::optional(to_json(next)) : std::nullopt, problems, lane);
-  if (*observed.file != text_of(next)) {
+  // Somebody may have edited the file so that a slurmctld starts that ends with the offered one.
+  const bool stays = !loaded && *observed.file && next.offered_hash != next.accepted_hash;
+  if (*observed.file != text_of(next) && !stays) {
     lane.add({{"write", "", std::string(kPoolFile)},
               "it differs from what is offered",
               std::make_shared<WritePoolFile>(text_of(next))});

@@ -6,9 +6,10 @@
 //   the two writes, the file is written again.
 // - A changed file is written only while Slurm answers, and slurmctld is reconfigured right after. So a file that slurmctld
 //   may refuse is not there for long: every Slurm command reads the file, and so does a slurmctld that starts.
-// - If slurmctld refuses the file, or stops answering once it was written, the accepted content is written back at once. It is
-//   not if Slurm has shown a node in a partition that only the offered file has: slurmctld has run with that file then, and
-//   would end the jobs of the partition.
+// - If slurmctld refuses the file, the accepted content is written back at once. It is not while slurmctld does not answer:
+//   slurmctld may have run with the offered file, and would end the jobs that run or wait in a partition that only this file
+//   has. If somebody changes the file meanwhile, so that a slurmctld can start that ends with it, that stays until Slurm
+//   answers.
 // - Changes of pools that follow each other closely are one change. A change waits until the pools have stayed the same for
 //   kQuiet, but at most kQuietLimit.
 // - A reconfigure waits while jobs are starting, at most slurm::rollout::kPrologLimit.
@@ -62,13 +63,14 @@ struct PoolsObserved {
     int nodes = 0, staying = 0;
   };
   std::map<std::string, Left> left{};
-  std::set<std::string> confirmed{};  ///< The pools in whose partition Slurm has shown a node.
 };
 
 [[nodiscard]] plan::Plan plan_pools(const PoolsObserved& observed);
 
 /// Returns the jobs that run or wait in a partition, as "12 (RUNNING)". A job whose partition cannot be read is among them.
 [[nodiscard]] std::vector<std::string> jobs_in(const slurm::Snapshot& slurm, std::string_view partition);
+[[nodiscard]] std::vector<std::string> jobs_in(const std::vector<std::shared_ptr<const slurm::Job>>& jobs,
+                                               std::string_view partition);
 
 /// Return the state of the rollout as it is stored, and read it. Error: kInvalid with the member's name.
 [[nodiscard]] core::Json to_json(const slurm::rollout::State& state);

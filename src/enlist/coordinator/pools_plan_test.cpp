@@ -292,36 +292,47 @@ TEST_F(PoolsPlan, WithoutSlurmOffersNothing) {
   EXPECT_THAT(steps(), IsEmpty()) << "slurmctld may have loaded it";
 }
 
-TEST_F(PoolsPlan, RollsBackIfSlurmctldFallsSilent) {
+/// The answer to the reconfigure may be lost, and jobs may wait in the new partition already.
+TEST_F(PoolsPlan, KeepsTheOfferedFileWhileSlurmctldDoesNotAnswer) {
   observed.pools = both;
   observed.file = text(both);
   store(on_the_way(cpu, both));
   silence();
-  EXPECT_THAT(steps(), ElementsAre("record", "write")) << "a slurmctld that starts must find what it accepted";
-  const State state = recorded();
-  EXPECT_EQ(state.offered, files(cpu));
-  EXPECT_THAT(state.refused_reason, HasSubstr("does not answer"));
-  // It has loaded the file after all.
-  store(state);
-  observed.file = text(cpu);
-  observed.problems = problems();
+  const auto stays = [&] {
+    observed.problems.reset();
+    EXPECT_THAT(steps(), ElementsAre("record")) << "the jobs of the partition would end with its line";
+    EXPECT_FALSE(act<RecordRollout>()->state);
+    EXPECT_THAT(problems(), ElementsAre(Pair("gpu", HasSubstr("does not answer any more"))));
+    observed.problems = problems();
+    EXPECT_THAT(steps(), IsEmpty());
+  };
+  stays();
+  ended(on_the_way(cpu, both), core::Error{core::ErrorCode::kUnknownOutcome, "no answer", 0, {}, {}});
+  stays();
+  // It had loaded the file, and starts again.
   snapshot->health = slurm::Snapshot::Health::kComplete;
   load(both);
-  EXPECT_THAT(steps(), ElementsAre("record", "write"));
+  EXPECT_THAT(steps(), ElementsAre("record"));
   EXPECT_EQ(recorded(), state_of(both));
   EXPECT_THAT(problems(), IsEmpty());
 }
 
-/// slurmctld was stopped, perhaps before this process could store that it had loaded the file.
-TEST_F(PoolsPlan, KeepsTheFileOfAPoolInWhichSlurmHasShownANode) {
+TEST_F(PoolsPlan, AnAdministratorCanChangeTheFileWithWhichSlurmctldDoesNotStart) {
   observed.pools = both;
-  observed.file = text(both);
+  observed.file = text(cpu);
   store(on_the_way(cpu, both));
   silence();
-  observed.confirmed = {"cpu"};
-  EXPECT_THAT(steps(), ElementsAre("record", "write")) << "the former file has that partition too";
-  for (const auto& [name, pool] : both) observed.confirmed.insert(name);
-  EXPECT_THAT(steps(), IsEmpty()) << "the jobs of the partition would end with its line";
+  EXPECT_THAT(steps(), ElementsAre("record"));
+  observed.problems = problems();
+  EXPECT_THAT(steps(), IsEmpty());
+  // slurmctld starts, and refuses the file when it is asked.
+  snapshot->health = slurm::Snapshot::Health::kComplete;
+  load(cpu);
+  EXPECT_THAT(steps(), ElementsAre("record", "write", "look for", "reconfigure"));
+  observed.file = text(both);
+  ended(on_the_way(cpu, both), refusal());
+  EXPECT_THAT(steps(), ElementsAre("record", "write", "look for", "reconfigure"));
+  EXPECT_EQ(recorded().offered, files(cpu));
 }
 
 TEST_F(PoolsPlan, WritesAgainWhatSomebodyEditedOrRemoved) {
@@ -374,6 +385,8 @@ TEST_F(PoolsPlan, ALostStoreEndsNoJobs) {
   EXPECT_THAT(steps(), ElementsAre("record")) << "a job that could not be read may use any partition";
 }
 
+// Requirement 26
+// Requirement 28
 TEST_F(PoolsPlan, RemovesAPoolAfterItsJobsAndItsNodes) {
   Pools pools = of({pool("cpu"), pool("gpu", "State=UP MaxTime=60")});
   pools["gpu"].removing = true;
@@ -401,6 +414,7 @@ TEST_F(PoolsPlan, RemovesAPoolAfterItsJobsAndItsNodes) {
   EXPECT_THAT(act<WritePoolFile>()->text, testing::Not(HasSubstr("gpu")));
 }
 
+// Requirement 48
 TEST_F(PoolsPlan, WaitsForJobsThatStart) {
   observed.pools = both;
   const core::Error busy{core::ErrorCode::kBusy, "job 7 is starting", 0, {}, {}};

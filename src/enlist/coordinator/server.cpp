@@ -6,6 +6,7 @@
 #include "core/base64.hpp"
 #include "core/hash.hpp"
 #include "enlist/coordinator/leaving.hpp"
+#include "enlist/coordinator/node_words.hpp"
 #include "enlist/coordinator/pools_acts.hpp"
 #include "enlist/coordinator/rotating.hpp"
 #include "enlist/wire/token.hpp"
@@ -380,6 +381,14 @@ void Server::serve_nodes(const std::string& verb, const net::HttpRequest& reques
         nodes, "the key of a node is revoked", [nodes](const Contents& now) { return enlist::revoke(now, nodes); },
         std::move(reply));
   }
+  if (verb == "config") {
+    const std::string name = nodes.size() == 1 ? nodes.front() : "", words = core::get_string(*body, {"conf"});
+    if (one_line(words) != words) return reply(refusal(422, "the words must be one line, of at most 1000 characters"));
+    return change_nodes(
+        nodes, "an administrator gives a node other words",
+        [this, name, words](const Contents& now) { return configure(now, slurm_now(), name, words, loop_.clock().wall()); },
+        std::move(reply));
+  }
   if (verb != "drain" && verb != "resume") return reply(refusal(404, "there is no " + one_line(request.target)));
   const std::string reason = core::get_string(*body, {"reason"});
   if (nodes.size() != 1 || !store_.contents().nodes.contains(nodes.front()))
@@ -412,14 +421,20 @@ void Server::remove_pool(const net::HttpRequest& request, Reply reply) {
   const core::Result<core::Json> body = core::parse_json(request.body);
   if (!body || !body->is_object()) return reply(refusal(422, "the body is not a JSON object"));
   const std::string name = core::get_string(*body, {"name"});
-  store_.commit([this, name, force = core::get_bool(*body, {"force"})](
-                    const Contents& now) { return enlist::remove_pool(now, slurm_now(), name, force); },
-                [this, alive = std::weak_ptr(alive_), name, reply = std::move(reply)](const core::Result<void>& result) {
-                  if (alive.expired()) return;
-                  if (!result) return reply(refusal(result.error()));
-                  log_.info("a pool is being removed", {{"pool", name}});
-                  reply(answer(200, core::Json::object()));
-                });
+  const bool force = core::get_bool(*body, {"force"});
+  // A job that was submitted just now is not in the snapshot yet.
+  clusters_.live_jobs(
+      options_.cluster, [this, alive = std::weak_ptr(alive_), name, force, reply = std::move(reply)](LiveJobs jobs) {
+        if (alive.expired()) return;
+        store_.commit(
+            [name, force, jobs = std::move(jobs)](const Contents& now) { return enlist::remove_pool(now, jobs, name, force); },
+            [this, alive, name, reply](const core::Result<void>& result) {
+              if (alive.expired()) return;
+              if (!result) return reply(refusal(result.error()));
+              log_.info("a pool is being removed", {{"pool", name}});
+              reply(answer(200, core::Json::object()));
+            });
+      });
 }
 
 void Server::end_jobs(const net::HttpRequest& request, Reply reply) {

@@ -485,6 +485,65 @@ TEST_F(ServerTest, ANodeThatMayHaveStoppedCannotBeKept) {
   EXPECT_EQ(told(join(join_body())).substr(0, 3), "409") << "it must have left first";
 }
 
+core::Json words_of(const std::string& node, const std::string& words) {
+  return {{"nodes", core::Json::array({node})}, {"conf", words}};
+}
+
+TEST_F(ServerTest, ANodeGetsOtherWords) {
+  joined();
+  const Node& node = store.contents().nodes.at("gpu-1");
+  EXPECT_EQ(told(ask("POST", "/v1/nodes/config", words_of("gpu-1", "RealMemory=500"))).substr(0, 3), "200");
+  EXPECT_EQ(node.node_conf, "") << "it is a wish until nothing runs there";
+  EXPECT_EQ(node.configuring.conf, "RealMemory=500");
+  EXPECT_TRUE(node.configuring.restarts());
+  EXPECT_EQ(node.phase, Phase::kDraining);
+  EXPECT_EQ(body(sync({}))["desired"]["leave"], "steps");
+  EXPECT_EQ(body(sync({}))["desired"]["node_conf"], "");
+  const int commits = store.commits;
+  told(ask("POST", "/v1/nodes/config", words_of("gpu-1", "RealMemory=500")));
+  EXPECT_EQ(store.commits, commits) << "a second time is the same";
+
+  told(ask("POST", "/v1/nodes/config", words_of("gpu-1", "")));
+  EXPECT_FALSE(node.configuring.wanted);
+  EXPECT_EQ(node.phase, Phase::kConfirming);
+  EXPECT_EQ(body(sync({}))["desired"]["leave"], "");
+}
+
+TEST_F(ServerTest, WordsThatSlurmTakesLiveCountAtOnce) {
+  joined().node_conf = "Weight=3 Features=a,b";
+  const Node& node = store.contents().nodes.at("gpu-1");
+  const Phase phase = node.phase;
+  told(ask("POST", "/v1/nodes/config", words_of("gpu-1", "Features=b,c")));
+  EXPECT_EQ(node.node_conf, "Features=b,c");
+  EXPECT_TRUE(node.configuring.live);
+  EXPECT_EQ(node.live, (LiveWords{.weight = true, .dropped = {"a"}}));
+  EXPECT_EQ(node.phase, phase);
+  EXPECT_EQ(body(sync({}))["desired"]["leave"], "");
+  EXPECT_EQ(body(sync({}))["desired"]["node_conf"], "Features=b,c");
+}
+
+// Requirement 38
+TEST_F(ServerTest, WordsThatCannotBeAreRefusedAndChangeNothing) {
+  joined().node_conf = "Weight=3";
+  const int commits = store.commits;
+  for (const auto& [words, why] : std::vector<std::pair<const char*, const char*>>{
+           {"Bogus=1", "422 Bogus"}, {"RealMemory=x", "422 RealMemory"}, {"NodeName=x", "422 NodeName"}})
+    EXPECT_THAT(told(ask("POST", "/v1/nodes/config", words_of("gpu-1", words))), HasSubstr(why));
+  EXPECT_EQ(told(ask("POST", "/v1/nodes/config", words_of("x", "Weight=1"))).substr(0, 3), "404");
+  EXPECT_EQ(told(ask("POST", "/v1/nodes/config", words_of("gpu-1", "Weight=1"), kHost)).substr(0, 3), "403");
+  EXPECT_EQ(store.commits, commits);
+  joined().leaving = {.wanted = true};
+  EXPECT_EQ(told(ask("POST", "/v1/nodes/config", words_of("gpu-1", "Weight=1"))), "409 node gpu-1 leaves");
+}
+
+TEST_F(ServerTest, AHostThatMayHaveStoppedGetsTheLastWords) {
+  joined().configuring = {.wanted = true, .stop = true, .conf = "RealMemory=500"};
+  const Node& node = store.contents().nodes.at("gpu-1");
+  told(ask("POST", "/v1/nodes/config", words_of("gpu-1", "")));
+  EXPECT_TRUE(node.configuring.restarts()) << "slurmd may be stopped, and is started with these";
+  EXPECT_EQ(node.configuring.conf, "");
+}
+
 TEST_F(ServerTest, AHostSpeaksForItself) {
   joined();
   joined("gpu-3", kOtherHost);
@@ -524,11 +583,12 @@ TEST_F(ServerTest, PeopleDrainAndResumeAsWithScontrol) {
   EXPECT_EQ(told(ask("POST", "/v1/nodes/resume", of_nodes({"other"}))).substr(0, 3), "404") << "it is no node of ours";
 }
 
+// Requirement 23
 TEST_F(ServerTest, OnlyTheJobsOnTheNodeAreEnded) {
   joined();
   const auto row = [](int id, const std::string& state, const std::string& nodes) {
     return R"({"job_id":)" + std::to_string(id) + R"(,"job_state":[")" + state +
-           R"("],"user_name":"ann","partition":"gpu","nodes":")" + nodes + R"("})";
+           R"("],"name":"train","user_name":"ann","partition":"gpu","nodes":")" + nodes + R"("})";
   };
   const auto rows = row(1, "RUNNING", "gpu-1") + "," + row(2, "RUNNING", "gpu-2") + "," + row(3, "PENDING", "") + "," +
                     row(4, "SUSPENDED", "gpu-[1-2]");
@@ -545,12 +605,15 @@ TEST_F(ServerTest, OnlyTheJobsOnTheNodeAreEnded) {
   EXPECT_THAT(ended, ElementsAre("1", "4"));
   ASSERT_EQ(reply["jobs"].size(), 2U);
   EXPECT_EQ(reply["jobs"][0]["user"], "ann");
+  EXPECT_EQ(reply["jobs"][0]["name"], "train");
+  EXPECT_EQ(reply["jobs"][1]["nodes"], "gpu-[1-2]") << "it is told which other nodes a job held";
   EXPECT_FALSE(reply["jobs"][0].contains("error"));
   EXPECT_TRUE(reply["jobs"][1].contains("error"));
   EXPECT_EQ(told(ask("POST", "/v1/jobs/end", {{"node", "x"}})), "404 there is no node x");
   EXPECT_EQ(told(ask("POST", "/v1/jobs/end", core::Json::object())).substr(0, 3), "404") << "nobody means all nodes";
 }
 
+// Requirement 49
 TEST_F(ServerTest, APoolWithJobsIsNotRemovedByMistake) {
   const std::string job = R"({"job_id":7,"job_state":["RUNNING"],"partition":"gpu","nodes":"gpu-1"})";
   http.on("GET", kBase + "/jobs/", slurm::testing::jobs(job, 200));
@@ -565,6 +628,17 @@ TEST_F(ServerTest, APoolWithJobsIsNotRemovedByMistake) {
   EXPECT_TRUE(store.contents().tokens.empty());
   EXPECT_EQ(told(ask("POST", "/v1/tokens", {{"pool", "gpu"}})), "409 pool gpu is being removed");
   EXPECT_EQ(told(ask("POST", "/v1/pools", {{"name", "gpu"}})).substr(0, 3), "409");
+}
+
+// Requirement 49
+TEST_F(ServerTest, AJobThatWasSubmittedJustNowKeepsItsPool) {
+  loop.advance(10s);
+  const std::string job = R"({"job_id":7,"job_state":["PENDING"],"partition":"cpu,gpu"})";
+  http.on("GET", kBase + "/jobs/", slurm::testing::jobs(job, 200));
+  http.on("GET", kBase + "/jobs/?update_time=", slurm::testing::jobs(job, 200));
+  EXPECT_THAT(told(ask("POST", "/v1/pools/remove", {{"name", "gpu"}})),
+              HasSubstr("409 jobs use the partition gpu: 7 (PENDING)"));
+  EXPECT_FALSE(store.contents().pools.at("gpu").removing);
 }
 
 TEST_F(ServerTest, ANumberIsNotUsedAgainByAnotherPoolOfTheName) {

@@ -70,8 +70,11 @@ void SlurmRequests::end_jobs(std::set<std::string> nodes, Done<core::Json> done)
       const core::Result<bool> there = runs_on(*job, nodes);
       if (!there) return done(std::unexpected(there.error()));
       if (!*there) continue;
-      ending->jobs.push_back(
-          {{"job", job->full_id()}, {"user", job->user}, {"partition", job->partition}, {"nodes", job->nodes}});
+      ending->jobs.push_back({{"job", job->full_id()},
+                              {"name", job->name},
+                              {"user", job->user},
+                              {"partition", job->partition},
+                              {"nodes", job->nodes}});
     }
     end_next(ending);
   });

@@ -26,9 +26,9 @@ class SlurmRequests {
   void drain(const std::string& node, const std::string& reason, Done<void> done);
   /// Returns a node to service, whoever has drained it or set it down.
   void resume(const std::string& node, Done<void> done);
-  /// Cancels the jobs that Slurm, asked now, has on the nodes. Returns an object for each: "job", "user", "partition", "nodes",
-  /// and "error" if it could not be cancelled. Jobs that are completing are left out. Error: kUnavailable, also if the nodes of
-  /// a job cannot be read: then no job is ended.
+  /// Cancels the jobs that Slurm, asked now, has on the nodes. A job that also holds other nodes ends there too.
+  /// Returns an object for each: "job", "name", "user", "partition", "nodes", and "error" if it could not be cancelled. Jobs
+  /// that are completing are left out. Error: kUnavailable, also if the nodes of a job cannot be read: then no job is ended.
   void end_jobs(std::set<std::string> nodes, Done<core::Json> done);
 
  private:

@@ -13,7 +13,7 @@ namespace {
 core::Result<Changes> record(const Contents& now, const RecordPhase& act) {
   const auto found = now.nodes.find(act.node);
   if (found == now.nodes.end() || found->second.key != act.key || found->second.report.instance_id != act.instance_id ||
-      found->second.leaving != act.seen_leaving)
+      found->second.leaving != act.seen_leaving || found->second.configuring != act.seen_configuring)
     return core::fail(core::ErrorCode::kConflict, "node " + act.node + " has changed since");
   Node node = found->second;
   node.phase = act.phase;
@@ -21,6 +21,9 @@ core::Result<Changes> record(const Contents& now, const RecordPhase& act) {
   node.registrations = act.registrations;
   node.confirmed = act.confirmed;
   node.leaving = act.leaving;
+  node.configuring = act.configuring;
+  node.node_conf = act.node_conf;
+  node.live = act.live;
   node.marks = act.marks;
   node.silent_since = act.silent_since;
   node.gate_boot = act.gate_boot;

@@ -69,6 +69,8 @@ class Service {
   virtual core::Result<ServiceState> state() = 0;
   /// Starts it, or restarts it. Does not wait until it is ready. Jobs (slurmstepd) survive a restart.
   virtual core::Result<void> start(const std::vector<std::string>& arguments) = 0;
+  /// Keeps the arguments for the next start by the service manager. The process that runs is not touched.
+  virtual core::Result<void> prepare(const std::vector<std::string>& arguments) = 0;
   virtual core::Result<void> reload() = 0;  ///< SIGHUP: slurmd registers again.
   virtual core::Result<void> stop() = 0;    ///< Also keeps it from being started at the next boot.
   /// Removes the files that start() wrote, and restores those of somebody else that were there before. Requires stop().

@@ -143,6 +143,7 @@ class SystemdService final : public Service {
     [[maybe_unused]] const auto reset = systemctl({"reset-failed", paths_.service}, 10s);
     return done(systemctl({"restart", "--no-block", paths_.service}, 30s));
   }
+  core::Result<void> prepare(const Words& arguments) override { return replace(paths_.defaults, defaults_file(arguments)); }
   core::Result<void> reload() override { return done(systemctl({"reload", "--no-block", paths_.service}, 30s)); }
   core::Result<void> stop() override { return done(systemctl({"disable", "--now", paths_.service}, 120s)); }
   core::Result<void> uninstall() override {
@@ -327,6 +328,8 @@ class ChildService final : public Service {
     return written;
   }
 
+  /// Only start() starts a child, and has the arguments.
+  core::Result<void> prepare(const Words&) override { return {}; }
   core::Result<void> reload() override {
     const std::lock_guard lock(mutex_);
     const auto child = find();

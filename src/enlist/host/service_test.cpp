@@ -47,6 +47,14 @@ TEST_F(SystemdServiceTest, WritesItsFilesAndStartsWithoutWaiting) {
                                     "systemctl reset-failed slurmd.service", "systemctl restart --no-block slurmd.service"));
 }
 
+TEST_F(SystemdServiceTest, ArgumentsForTheNextStartDoNotTouchTheProcess) {
+  ASSERT_TRUE(service->start({"-Z"}));
+  host.ran.clear();
+  ASSERT_TRUE(service->prepare({"-Z", "-v"}));
+  EXPECT_EQ(file("/etc/default/slurmd"), defaults_file({"-Z", "-v"}));
+  EXPECT_THAT(host.ran, ::testing::IsEmpty());
+}
+
 TEST_F(SystemdServiceTest, TheUnitReadsTheFileThatIsWritten) {
   service = systemd_service(host, "/usr/sbin/slurmd", {.defaults = "/opt/slurm/options"});
   ASSERT_TRUE(service->start({"-Z"}));

@@ -19,15 +19,6 @@ constexpr core::Duration kStartTolerance{10'000};
 /// How long slurmd has for a registration before it is asked for the next one.
 constexpr core::Duration kFirstPause{5'000}, kLongestPause{300'000};
 
-/// The number of a major release: one every May and November. nullopt: the version cannot be read.
-std::optional<int> release_number(std::string_view version) {
-  int year = 0, month = 0;
-  const auto [dot, error] = std::from_chars(version.data(), version.data() + version.size(), year);
-  if (error != std::errc() || dot == version.data() + version.size() || *dot != '.') return std::nullopt;
-  if (std::from_chars(dot + 1, version.data() + version.size(), month).ec != std::errc()) return std::nullopt;
-  return year * 2 + (month > 6 ? 1 : 0);
-}
-
 bool has(const std::vector<std::string>& words, const std::string& word) {
   return std::ranges::find(words, word) != words.end();
 }
@@ -328,6 +319,15 @@ class Judging {
 };
 
 }  // namespace
+
+std::optional<int> release_number(std::string_view version) {
+  int year = 0, month = 0;
+  const auto [dot, error] = std::from_chars(version.data(), version.data() + version.size(), year);
+  if (error != std::errc() || dot == version.data() + version.size() || *dot != '.') return std::nullopt;
+  if (std::from_chars(dot + 1, version.data() + version.size(), month).ec != std::errc()) return std::nullopt;
+  // One every May and November.
+  return year * 2 + (month > 6 ? 1 : 0);
+}
 
 std::string version_problem(std::string_view slurmd, std::string_view slurmctld) {
   const std::optional<int> node = release_number(slurmd), controller = release_number(slurmctld);

@@ -65,8 +65,12 @@ struct JudgeInput {
 /// message, because the clock of the host may have been set.
 [[nodiscard]] Judged judge(const JudgeInput& input);
 
+/// Returns a number that grows by one with each major release of Slurm. Versions are like "26.05.1". nullopt: it cannot be
+/// read.
+[[nodiscard]] std::optional<int> release_number(std::string_view version);
+
 /// Returns why slurmctld does not talk to a slurmd of this version; "" if it does, or if a version cannot be read. slurmd must
-/// not be newer, and at most three major releases older (Slurm's Upgrade Guide, 24.11 and later). Versions are like "26.05.1".
+/// not be newer, and at most three major releases older (Slurm's Upgrade Guide, 24.11 and later).
 [[nodiscard]] std::string version_problem(std::string_view slurmd, std::string_view slurmctld);
 
 }  // namespace enlist

@@ -34,6 +34,8 @@ class LeaveJudging {
       : in_(input),
         node_(input.node),
         report_(input.node.report),
+        leaves_(input.node.leaving.wanted),
+        stop_(leaves_ ? input.node.leaving.stop : input.node.configuring.stop),
         shown_(input.slurm ? input.slurm->node(input.node.name) : nullptr),
         record_(shown_ != nullptr && is_of(*shown_, node_) ? shown_ : nullptr) {}
 
@@ -44,14 +46,14 @@ class LeaveJudging {
     }
     if (!in_.asked_at || in_.slurm->requested_at < *in_.asked_at) return stays("Slurm is asked");
     // The host has nothing left to stop.
-    if (node_.phase == Phase::kGone && record_ == nullptr) return gone();
-    if (node_.leaving.dead && !dead() && !node_.leaving.stop) {
+    if (leaves_ && node_.phase == Phase::kGone && record_ == nullptr) return gone();
+    if (leaves_ && node_.leaving.dead && !dead() && !stop_) {
       Leaves out = stays("its host has returned");
       out.cancel = true;
       return out;
     }
     if (record_ != nullptr && needs_drain()) {
-      Leaves out = at(Phase::kDraining, {.kind = "drain", .text = "Slurm is to drain it"}, node_.leaving.stop);
+      Leaves out = at(Phase::kDraining, {.kind = "drain", .text = "Slurm is to drain it"}, stop_);
       out.drain = true;
       return out;
     }
@@ -60,26 +62,24 @@ class LeaveJudging {
     // Whoever undrained the node may have got a job there. Its end needs a slurmd.
     if (in_slurm && is_work(*in_slurm)) return at(Phase::kDraining, *in_slurm, false);
     if (on_host && is_work(*on_host)) return at(Phase::kDraining, *on_host, false);
-    if (in_slurm) return at(Phase::kDraining, *in_slurm, node_.leaving.stop);
-    if (on_host) return at(Phase::kDraining, *on_host, node_.leaving.stop);
+    if (in_slurm) return at(Phase::kDraining, *in_slurm, stop_);
+    if (on_host) return at(Phase::kDraining, *on_host, stop_);
     if (!report_.stopped && !may_skip_host()) {
       const std::string error = report_.error.empty() ? "" : "; the agent reports: " + report_.error;
       return at(Phase::kStopping, {.kind = "stop", .text = "the agent stops slurmd" + error + unheard()}, true);
     }
-    if (record_ != nullptr) {
+    if (record_ != nullptr || !(leaves_ || asked_while_stopped())) {
       Leaves out = at(Phase::kDeleting, {.kind = "record", .text = "its record in Slurm is deleted"}, true);
-      out.erase = true;
+      out.erase = record_ != nullptr;
       return out;
     }
-    return gone();
+    return leaves_ ? gone() : starts();
   }
 
  private:
   [[nodiscard]] Leaves stays(std::string why) const {
-    return {.phase = leaves(node_.phase) ? node_.phase : Phase::kDraining,
-            .message = std::move(why),
-            .kept_by = {},
-            .stop = node_.leaving.stop};
+    return {
+        .phase = leaves(node_.phase) ? node_.phase : Phase::kDraining, .message = std::move(why), .kept_by = {}, .stop = stop_};
   }
   [[nodiscard]] bool lasts(core::Duration limit) const { return in_.kept_since && in_.now - *in_.kept_since >= limit; }
   [[nodiscard]] Leaves at(Phase phase, const Keeper& keeper, bool stop) const {
@@ -95,19 +95,29 @@ class LeaveJudging {
 
   [[nodiscard]] bool agent_silent() const { return in_.heard_at && in_.now - *in_.heard_at >= kSilentAfter; }
   [[nodiscard]] bool dead() const { return agent_silent() && (record_ == nullptr || record_->state.has("NOT_RESPONDING")); }
-  [[nodiscard]] bool forced() const { return node_.leaving.force && in_.asked_at && in_.now - *in_.asked_at >= kForcedAfter; }
+  [[nodiscard]] bool forced() const {
+    return leaves_ && node_.leaving.force && in_.asked_at && in_.now - *in_.asked_at >= kForcedAfter;
+  }
+  /// Reports whether the host has said what runs there, and may still be right. Force does not end that either.
+  [[nodiscard]] bool reports_steps() const {
+    return report_.steps_known && !report_.steps.empty() && !agent_silent() && !(leaves_ && node_.revoked);
+  }
   /// Reports whether slurmd need not have been stopped. If it registers again, it is behind the gate.
   [[nodiscard]] bool may_skip_host() const {
+    // The host that gets other words is needed.
+    if (!leaves_) return false;
     if (node_.revoked || dead()) return true;
     const bool unheard = !in_.heard_at || in_.now - *in_.heard_at >= kForcedAfter;
-    return forced() && (unheard || !report_.steps_known || !report_.error.empty());
+    return forced() && !reports_steps() && (unheard || !report_.steps_known || !report_.error.empty());
   }
   [[nodiscard]] std::string unheard() const {
-    return agent_silent() ? "; its agent has not reported for two minutes: start it, or remove the node with --force" : "";
+    if (!agent_silent()) return "";
+    return std::string("; its agent has not reported for two minutes: start it") +
+           (leaves_ ? ", or remove the node with --force" : "");
   }
 
   [[nodiscard]] std::optional<Keeper> kept_on_host() const {
-    if (may_skip_host() || forced()) return std::nullopt;
+    if (!reports_steps() && (may_skip_host() || forced())) return std::nullopt;
     if (!report_.steps_known)
       return Keeper{.kind = "agent", .text = "its agent has not reported yet whether steps run on the host" + unheard()};
     if (report_.steps.empty()) return std::nullopt;
@@ -118,7 +128,7 @@ class LeaveJudging {
 
   [[nodiscard]] bool needs_drain() const {
     if (!record_->state.drains()) return true;
-    const bool renames = slurm::Holds::read(record_->reason).why(Owner::kEnlistment) != kLeaves;
+    const bool renames = slurm::Holds::read(record_->reason).why(Owner::kEnlistment) != (leaves_ ? kLeaves : kConfigures);
     return (holds_itself(record_->reason) && renames) || slurm::drained_without(*record_, Owner::kEnlistment);
   }
 
@@ -129,7 +139,10 @@ class LeaveJudging {
     if (record_ == nullptr) return std::nullopt;
     if (record_->state.has("COMPLETING"))
       return Keeper{.kind = "completing", .text = "Slurm still shows a job there that is completing, such as its epilog"};
-    if (record_->state.base != "IDLE" && record_->state.base != "DOWN")
+    const std::string& base = record_->state.base;
+    // A node whose registration Slurm refused from the beginning is UNKNOWN.
+    const bool refused = base == "UNKNOWN" && record_->state.has("INVALID_REG");
+    if (base != "IDLE" && base != "DOWN" && !refused)
       return Keeper{.kind = "state", .text = "Slurm shows it as " + record_->state.base};
     if (record_->state.has("RESERVED") || !record_->reservation.empty()) {
       return Keeper{.kind = "reservation",
@@ -167,6 +180,15 @@ class LeaveJudging {
 
   // --- Afterwards ---
 
+  /// True if Slurm was asked since slurmd was seen stopped. A registration that was still under way has arrived.
+  [[nodiscard]] bool asked_while_stopped() const { return in_.kept_since && in_.slurm->requested_at > *in_.kept_since; }
+
+  [[nodiscard]] Leaves starts() const {
+    Leaves out{.phase = Phase::kStarting, .message = "slurmd is started with its new words", .kept_by = "record"};
+    out.start = true;
+    return out;
+  }
+
   [[nodiscard]] Leaves gone() const {
     std::string text = "Slurm does not have it any more";
     if (shown_ != nullptr) text = "Slurm has another slurmd under this name, which is left alone";
@@ -180,6 +202,7 @@ class LeaveJudging {
   const LeaveInput& in_;
   const Node& node_;
   const Report& report_;
+  bool leaves_, stop_;
   const slurm::Node *shown_, *record_;
 };
 
@@ -191,7 +214,7 @@ Leaves judge_leave(const LeaveInput& input) {
 
 bool holds_itself(std::string_view reason) {
   const std::string why = slurm::Holds::read(reason).why(Owner::kEnlistment).value_or("");
-  return why == kGate || why == kLeaves || why == kUnheard;
+  return why == kGate || why == kLeaves || why == kConfigures || why == kUnheard;
 }
 
 bool is_of(const slurm::Node& record, const Node& node) {
@@ -199,9 +222,10 @@ bool is_of(const slurm::Node& record, const Node& node) {
 }
 
 std::string_view leave_of(const Node& node) {
-  if (!node.leaving.wanted) return "";
-  if (node.phase == Phase::kGone) return kLeaveClean;
-  return node.leaving.stop ? kLeaveStop : kLeaveSteps;
+  const bool restarts = node.configuring.restarts();
+  if (!node.leaving.wanted && !restarts) return "";
+  if (node.leaving.wanted && node.phase == Phase::kGone) return kLeaveClean;
+  return node.leaving.stop || (restarts && node.configuring.stop) ? kLeaveStop : kLeaveSteps;
 }
 
 bool leaves(Phase phase) {

@@ -48,6 +48,19 @@ struct Leave {
     out.nodes = {"gpu-1"};
     return jobs.emplace_back(std::move(out));
   }
+  /// It does not leave, but gets other words.
+  void configures() {
+    node.leaving = {};
+    node.configuring = {.wanted = true, .conf = "RealMemory=500"};
+    record.reason = held(kConfigures);
+  }
+  void configures_stopped() {
+    configures();
+    stopped();
+    node.leaving = {};
+    node.configuring.stop = true;
+    kept_since = kBegin;
+  }
   void stopped() {
     node.leaving.stop = true;
     node.phase = Phase::kStopping;
@@ -81,7 +94,7 @@ struct LeaveRow {
   std::function<void(Leave&)> change;
   Phase phase;
   const char* message;  ///< A part of it.
-  const char* acts;     ///< Of "drain", "stop", "erase", "forget", "cancel": those that are true.
+  const char* acts;     ///< Of "drain", "stop", "erase", "forget", "cancel", "start": those that are true.
 };
 
 const std::vector<LeaveRow>& leave_table() {
@@ -125,6 +138,14 @@ const std::vector<LeaveRow>& leave_table() {
        "completing", ""},
       {"only the node says that it works", [](Leave& c) { c.record.state.base = "MIXED"; }, Phase::kDraining,
        "Slurm shows it as MIXED", ""},
+      {"Slurm does not know it yet", [](Leave& c) { c.record.state.base = "UNKNOWN"; }, Phase::kDraining,
+       "Slurm shows it as UNKNOWN", ""},
+      {"Slurm has refused its registration",
+       [](Leave& c) {
+         c.record.state.base = "UNKNOWN";
+         c.record.state.flags.insert("INVALID_REG");
+       },
+       Phase::kStopping, "the agent stops slurmd", "stop"},
       {"a job whose nodes cannot be read",
        [](Leave& c) {
          slurm::Job& job = c.job("RUNNING");
@@ -151,6 +172,62 @@ const std::vector<LeaveRow>& leave_table() {
          c.job("RUNNING");
        },
        Phase::kDraining, "jobs run there", ""},
+
+      // --- Other words: the same way out, and back ---
+      {"other words: in service",
+       [](Leave& c) {
+         c.configures();
+         c.record.state.flags.erase("DRAIN");
+         c.record.reason.clear();
+       },
+       Phase::kDraining, "Slurm is to drain it", "drain"},
+      {"other words: it is kept from leaving",
+       [](Leave& c) {
+         c.configures();
+         c.record.reason = held(kLeaves);
+       },
+       Phase::kDraining, "Slurm is to drain it", "drain"},
+      {"other words: a job runs",
+       [](Leave& c) {
+         c.configures();
+         c.job("RUNNING");
+       },
+       Phase::kDraining, "jobs run there: 12", ""},
+      {"other words: a job is suspended",
+       [](Leave& c) {
+         c.configures();
+         c.job("SUSPENDED");
+       },
+       Phase::kDraining, "jobs are suspended there: 12", ""},
+      {"other words: steps on the host",
+       [](Leave& c) {
+         c.configures();
+         c.node.report.steps = {"12.0"};
+       },
+       Phase::kDraining, "steps still run on the host: 12.0", ""},
+      {"other words: a host of which nothing is heard is waited for",
+       [](Leave& c) {
+         c.configures();
+         c.dies();
+         c.node.report.steps_known = false;
+       },
+       Phase::kDraining, "start it", ""},
+      {"other words: nothing runs there", [](Leave& c) { c.configures(); }, Phase::kStopping, "the agent stops slurmd", "stop"},
+      {"other words: slurmd is stopped", [](Leave& c) { c.configures_stopped(); }, Phase::kDeleting,
+       "its record in Slurm is deleted", "stop erase"},
+      {"other words: the record is gone, by an answer from before the stop",
+       [](Leave& c) {
+         c.configures_stopped();
+         c.in_slurm = false;
+       },
+       Phase::kDeleting, "deleted", "stop"},
+      {"other words: the record is gone",
+       [](Leave& c) {
+         c.configures_stopped();
+         c.in_slurm = false;
+         c.requested_at = kBegin + kTick;
+       },
+       Phase::kStarting, "slurmd is started with its new words", "start"},
 
       // --- On ---
       {"nothing runs there", [](Leave&) {}, Phase::kStopping, "the agent stops slurmd", "stop"},
@@ -268,6 +345,35 @@ const std::vector<LeaveRow>& leave_table() {
          c.heard_at = c.now;
        },
        Phase::kDeleting, "deleted", "stop erase"},
+      {"by force, with steps that Slurm does not know",
+       [](Leave& c) {
+         c.node.leaving.force = true;
+         c.now = kBegin + kForcedAfter;
+         c.heard_at = c.now;
+         c.node.report.steps = {"12.0"};
+         c.node.report.error = "step 12.0 runs on the host";
+       },
+       Phase::kDraining, "steps still run on the host: 12.0", ""},
+      {"by force, with steps, and the agent waits for an answer",
+       [](Leave& c) {
+         c.node.leaving.force = true;
+         c.now = kBegin + kSilentAfter - kTick;
+         c.node.report.steps = {"12.0"};
+       },
+       Phase::kDraining, "steps still run on the host: 12.0", ""},
+      {"by force, with steps that an agent reported that is silent",
+       [](Leave& c) {
+         c.node.leaving.force = true;
+         c.unheard();
+         c.node.report.steps = {"12.0"};
+       },
+       Phase::kDeleting, "deleted", "stop erase"},
+      {"with steps that an agent reported that is silent",
+       [](Leave& c) {
+         c.unheard();
+         c.node.report.steps = {"12.0"};
+       },
+       Phase::kDraining, "steps still run on the host: 12.0", ""},
       {"by force, with a job",
        [](Leave& c) {
          c.node.leaving.force = true;
@@ -285,6 +391,8 @@ const std::vector<LeaveRow>& leave_table() {
   return kTable;
 }
 
+// Requirement 20
+// Requirement 21
 TEST(LeaveRules, Table) {
   for (const LeaveRow& row : leave_table()) {
     Leave leave;
@@ -293,7 +401,7 @@ TEST(LeaveRules, Table) {
     std::string acts;
     for (const auto& [is, name] :
          {std::pair{judged.drain, "drain"}, std::pair{judged.stop, "stop"}, std::pair{judged.erase, "erase"},
-          std::pair{judged.forget, "forget"}, std::pair{judged.cancel, "cancel"}}) {
+          std::pair{judged.forget, "forget"}, std::pair{judged.cancel, "cancel"}, std::pair{judged.start, "start"}}) {
       if (is) acts += (acts.empty() ? "" : " ") + std::string(name);
     }
     EXPECT_EQ(to_string(judged.phase), to_string(row.phase)) << row.name;
@@ -313,6 +421,17 @@ TEST(LeaveRules, TheAgentIsToldOneThingAfterTheOther) {
   EXPECT_EQ(leave_of(node), kLeaveStop);
   node.phase = Phase::kGone;
   EXPECT_EQ(leave_of(node), kLeaveClean);
+
+  node.leaving = {};
+  node.phase = Phase::kDraining;
+  node.configuring = {.wanted = true, .live = true};
+  EXPECT_EQ(leave_of(node), "") << "slurmd is not touched";
+  node.configuring.live = false;
+  EXPECT_EQ(leave_of(node), kLeaveSteps);
+  node.configuring.stop = true;
+  EXPECT_EQ(leave_of(node), kLeaveStop);
+  node.leaving.wanted = true;
+  EXPECT_EQ(leave_of(node), kLeaveStop) << "it leaves from there";
 }
 
 }  // namespace

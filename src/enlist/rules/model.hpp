@@ -65,7 +65,8 @@ struct Desired {
   std::string key_revision{};              ///< The auth key that the host must have.
   /// Grows by one each time that slurmd must register again, because Slurm has lost the record of the node.
   std::uint64_t registrations = 0;
-  /// How far the node has left: "" (it stays), kLeaveSteps, kLeaveStop or kLeaveClean.
+  /// How far the node has left: "" (it stays), kLeaveSteps, kLeaveStop or kLeaveClean. A node that gets other words goes as
+  /// far as kLeaveStop, and back to "".
   std::string leave{};
   friend bool operator==(const Desired&, const Desired&) = default;
 };
@@ -77,7 +78,7 @@ enum class Phase {
   kConfirming,  ///< slurmd runs. Slurm does not show this process yet.
   kEnlisted,    ///< Slurm shows this very process with the values asked for. The node is still drained by the gate.
   kReady,       ///< The gate is open: Slurm may start jobs.
-  kDraining,    ///< The node leaves. It is drained, and what runs there is waited for.
+  kDraining,    ///< The node leaves, or gets other words. It is drained, and what runs there is waited for.
   kStopping,    ///< Nothing runs there any more. The agent stops slurmd.
   kDeleting,    ///< slurmd is stopped. The record in Slurm is deleted.
   kGone,        ///< Slurm does not have the node. The coordinator's record may be forgotten once the host is clean.
@@ -86,7 +87,7 @@ enum class Phase {
   kImpostor,    ///< Slurm shows another slurmd under this name.
   kLost,        ///< Slurm had the node and does not any more, while slurmd runs.
   kSilent,      ///< Neither the agent nor slurmd has been heard of for the limit.
-  kStuck,       ///< The node leaves, and something has kept it for longer than the limit.
+  kStuck,       ///< The node leaves, or gets other words, and something has kept it for longer than the limit.
 };
 
 /// The wish that a node leaves.
@@ -97,6 +98,25 @@ struct Leaving {
   bool stop = false;   ///< The host may have stopped slurmd, so the leave cannot be cancelled.
   core::WallTime since{};
   friend bool operator==(const Leaving&, const Leaving&) = default;
+};
+
+/// The wish that a node gets other words of its own (Node::node_conf).
+struct Configuring {
+  bool wanted = false;
+  bool live = false;   ///< Slurm's record is changed while slurmd runs. Node::node_conf has the words already.
+  bool stop = false;   ///< The host may have stopped slurmd.
+  std::string conf{};  ///< The words.
+  core::WallTime since{};
+  /// Reports whether slurmd must be started with another record, so that the node leaves Slurm for a moment.
+  [[nodiscard]] bool restarts() const { return wanted && !live; }
+  friend bool operator==(const Configuring&, const Configuring&) = default;
+};
+
+/// What was changed in Slurm's record since it was made. Slurm reverts it at each reconfigure, so it is said again.
+struct LiveWords {
+  bool weight = false;
+  std::vector<std::string> dropped{};  ///< Features that the node had, and must not have.
+  friend bool operator==(const LiveWords&, const LiveWords&) = default;
 };
 
 /// What people have set in Slurm's record of a node, for a record that is made anew.
@@ -110,7 +130,7 @@ struct Marks {
 struct Node {
   std::string name, pool;
   std::string key;          ///< The fingerprint of the host's public key (enlist/wire/identity.hpp).
-  std::string node_conf{};  ///< Words of --conf for this node alone.
+  std::string node_conf{};  ///< Words of --conf for this node alone. They win over those of the pool.
   std::uint64_t registrations = 0;
   bool revoked = false;
   core::WallTime joined{};
@@ -122,6 +142,8 @@ struct Node {
   Phase phase = Phase::kPending;
   std::string message{};  ///< Why it is in this phase: one line for people.
   Leaving leaving{};
+  Configuring configuring{};
+  LiveWords live{};
   Marks marks{};                  ///< As Slurm last showed them.
   core::WallTime silent_since{};  ///< Since when it is kSilent; 0: it is not.
   friend bool operator==(const Node&, const Node&) = default;

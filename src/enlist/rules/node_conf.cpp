@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "enlist/rules/judge.hpp"
 #include "enlist/rules/text.hpp"
@@ -17,6 +18,10 @@ constexpr auto kTopologyWords = std::to_array<std::string_view>(
     {"Boards", "CoresPerSocket", "CPUs", "Procs", "Sockets", "SocketsPerBoard", "ThreadsPerCore"});
 constexpr auto kDecidedWords =
     std::to_array<std::string_view>({"NodeAddr", "NodeHostname", "NodeName", "Port", "Reason", "State"});
+
+/// Words that came with a release after 24.11.
+constexpr auto kNewWords =
+    std::to_array<std::pair<std::string_view, std::string_view>>({{"GresConf", "25.05"}, {"Topology", "25.05"}});
 
 template <class Words>
 bool among(const Words& words, std::string_view key) {
@@ -106,6 +111,52 @@ core::Result<std::string> merged_conf(std::string_view base, std::string_view ov
   add_features(features, *upper);
   if (!features.empty()) out.push_back({"Features", comma_list(features)});
   return written_words(out);
+}
+
+core::Result<void> check_node_words(std::string_view words, const std::vector<std::string>& releases) {
+  // The detected words of any host are of this form.
+  if (const auto merged = merged_conf("CPUs=1 RealMemory=1", words); !merged) return std::unexpected(merged.error());
+  const slurm::conf::NodeConf read = slurm::conf::parse_node_conf(words);
+  // slurmd ends with a word that it does not know.
+  if (!read.problems.empty()) return core::fail(core::ErrorCode::kInvalid, read.problems.front().str());
+  for (const auto& [key, since] : kNewWords) {
+    if (!has_key(read.settings, key)) continue;
+    for (const std::string& release : releases) {
+      if (release_number(release).value_or(*release_number(since)) < *release_number(since))
+        return core::fail(core::ErrorCode::kInvalid, std::string(key) + ": Slurm has it since " + std::string(since) +
+                                                         ", and here is " + shown(release) + "; remove it");
+    }
+  }
+  return {};
+}
+
+bool differ_live(std::string_view one, std::string_view other) {
+  const auto lasting = [](std::string_view words) {
+    std::vector<std::pair<std::string, std::string>> out;
+    for (const Setting& setting : slurm::conf::parse_node_conf(words).settings) {
+      if (!is_features(setting) && !same_word(setting.key, "Weight")) out.emplace_back(setting.key, setting.value);
+    }
+    std::ranges::sort(out);
+    return out;
+  };
+  return lasting(one) == lasting(other);
+}
+
+std::int64_t weight_in(std::string_view words) {
+  for (const Setting& setting : slurm::conf::parse_node_conf(words).settings) {
+    if (same_word(setting.key, "Weight")) return static_cast<std::int64_t>(whole_number(setting.value).value_or(1));
+  }
+  return 1;
+}
+
+std::vector<std::string> features_in(std::string_view words) {
+  std::vector<std::string> out;
+  add_features(out, slurm::conf::parse_node_conf(words).settings);
+  return out;
+}
+
+bool has_word(std::string_view words, std::string_view key) {
+  return has_key(slurm::conf::parse_node_conf(words).settings, key);
 }
 
 std::string gated_conf(std::string_view words, std::string_view pool) {

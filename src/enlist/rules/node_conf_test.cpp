@@ -38,6 +38,7 @@ TEST(DetectedConf, WithoutCpusOrMemoryIsAnError) {
     EXPECT_EQ(detected_conf(bad).error().code, core::ErrorCode::kInvalid) << bad;
 }
 
+// Requirement 35
 TEST(MergedConf, TheAdministratorWins) {
   EXPECT_EQ(merged("CPUs=8 RealMemory=64000 Weight=1", "realmemory=60000 Gres=gpu:2"),
             "CPUs=8 Weight=1 RealMemory=60000 Gres=gpu:2");
@@ -80,6 +81,7 @@ TEST(MergedConf, RefusesWordsWithWhichSlurmdWouldNotStart) {
   EXPECT_EQ(merged("", "SomethingNew=1"), "SomethingNew=1") << "a newer slurmd may know it";
 }
 
+// Requirement 35
 TEST(GatedConf, HasThePoolFirstAndTheGateLast) {
   EXPECT_EQ(gated_conf("CPUs=8 Features=fast,gpu", "gpu"),
             "CPUs=8 Features=gpu,fast State=DRAIN Reason=\"slurm-enlist: joining\"");
@@ -118,6 +120,35 @@ RC_GTEST_PROP(MergedConf, WhatIsMergedIsReadAgain, ()) {
   }
 }
 
+std::string problem_of(std::string_view words, const std::vector<std::string>& releases = {"26.05.1", "26.05.1"}) {
+  const auto good = check_node_words(words, releases);
+  return good ? "" : good.error().message;
+}
+
+TEST(NodeWords, AreCheckedForTheReleasesThatMustKnowThem) {
+  EXPECT_EQ(problem_of("RealMemory=500 Weight=5 Features=ssd Topology=default:s1"), "");
+  EXPECT_THAT(problem_of("Bogus=1"), HasSubstr("Bogus"));
+  EXPECT_THAT(problem_of("RealMemory=lots"), HasSubstr("RealMemory"));
+  EXPECT_THAT(problem_of("State=IDLE"), HasSubstr("State: set by slurm-enlist"));
+  EXPECT_THAT(problem_of("Gres='gpu:1'"), HasSubstr("single quote"));
+  EXPECT_EQ(problem_of("Topology=default:s1", {"26.05.1", "24.11.5"}),
+            "Topology: Slurm has it since 25.05, and here is 24.11.5; remove it");
+  EXPECT_EQ(problem_of("Topology=default:s1", {""}), "") << "not known";
+}
+
+TEST(NodeWords, OnlyWeightAndFeaturesChangeLive) {
+  EXPECT_TRUE(differ_live("", "Weight=5 Features=ssd"));
+  EXPECT_TRUE(differ_live("RealMemory=5 Weight=5", "weight=6 realmemory=5"));
+  EXPECT_FALSE(differ_live("", "RealMemory=5"));
+  EXPECT_FALSE(differ_live("Gres=gpu:1 Weight=5", "Gres=gpu:2 Weight=5"));
+  EXPECT_EQ(weight_in("RealMemory=5 weight=7"), 7);
+  EXPECT_EQ(weight_in("RealMemory=5"), 1);
+  EXPECT_THAT(features_in("Features=a,b Feature=c"), ElementsAre("a", "b", "c"));
+}
+
+// Requirement 34
+// Requirement 36
+// Requirement 44
 TEST(SlurmdArguments, StandInOneOrder) {
   EXPECT_THAT(slurmd_arguments("gpu-1", "CPUs=8", {"ctld:6817", "[fe80::1]:6817"}, "abc"),
               ElementsAre("-Z", "-N", "gpu-1", "--conf", "CPUs=8", "--conf-server", "ctld:6817,[fe80::1]:6817", "--instance-id",

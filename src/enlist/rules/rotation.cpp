@@ -91,7 +91,7 @@ Rotation ended(Rotation state, std::string result, core::WallTime now) {
 std::string not_loaded(const Node& node, const std::string& revision) {
   const Report& report = node.report;
   if (report == Report{}) return "its agent has not reported yet";
-  if (report.stopped) return "";  // It leaves, and its slurmd does not start again.
+  if (report.stopped && node.leaving.wanted) return "";  // Its slurmd does not start again.
   if (report.key_revision != revision) {
     return "its agent does not have the key file of this phase yet" + (report.error.empty() ? "" : ": " + report.error);
   }

@@ -68,18 +68,28 @@ struct Members<Leaving> {
                  optional("stop", &Leaving::stop), optional("since", &Leaving::since));
 };
 template <>
+struct Members<Configuring> {
+  static constexpr auto kAll = std::tuple(optional("wanted", &Configuring::wanted), optional("live", &Configuring::live),
+                                          optional("stop", &Configuring::stop), optional("conf", &Configuring::conf),
+                                          optional("since", &Configuring::since));
+};
+template <>
+struct Members<LiveWords> {
+  static constexpr auto kAll = std::tuple(optional("weight", &LiveWords::weight), optional("dropped", &LiveWords::dropped));
+};
+template <>
 struct Members<Marks> {
   static constexpr auto kAll = std::tuple(optional("reason", &Marks::reason), optional("comment", &Marks::comment));
 };
 template <>
 struct Members<Node> {
-  static constexpr auto kAll =
-      std::tuple(required("name", &Node::name), required("pool", &Node::pool), required("key", &Node::key),
-                 optional("node_conf", &Node::node_conf), optional("registrations", &Node::registrations),
-                 optional("revoked", &Node::revoked), optional("joined", &Node::joined), optional("report", &Node::report),
-                 optional("confirmed", &Node::confirmed), optional("gate_boot", &Node::gate_boot),
-                 optional("phase", &Node::phase), optional("message", &Node::message), optional("leaving", &Node::leaving),
-                 optional("marks", &Node::marks), optional("silent_since", &Node::silent_since));
+  static constexpr auto kAll = std::tuple(
+      required("name", &Node::name), required("pool", &Node::pool), required("key", &Node::key),
+      optional("node_conf", &Node::node_conf), optional("registrations", &Node::registrations),
+      optional("revoked", &Node::revoked), optional("joined", &Node::joined), optional("report", &Node::report),
+      optional("confirmed", &Node::confirmed), optional("gate_boot", &Node::gate_boot), optional("phase", &Node::phase),
+      optional("message", &Node::message), optional("leaving", &Node::leaving), optional("configuring", &Node::configuring),
+      optional("live", &Node::live), optional("marks", &Node::marks), optional("silent_since", &Node::silent_since));
 };
 template <>
 struct Members<Token> {

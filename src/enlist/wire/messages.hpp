@@ -10,8 +10,10 @@
 //   POST /v1/pools/remove {"name": "gpu", "force": false}
 //   GET  /v1/nodes
 //   POST /v1/nodes/leave {"nodes": ["gpu-1"], "force": false}; /keep, /revoke and /resume have no further members
+//   POST /v1/nodes/config {"nodes": ["gpu-1"], "conf": "Weight=5"}: the words of one node
 //   POST /v1/nodes/drain {"nodes": ["gpu-1"], "reason": "fan"}
-//   POST /v1/jobs/end    {"node": "gpu-1"} or {"pool": "gpu"} -> {"jobs": [{"job", "user", "partition", "nodes", "error"?}]}
+//   POST /v1/jobs/end    {"node": "gpu-1"} or {"pool": "gpu"} -> {"jobs": [{"job", "name", "user", "partition", "nodes",
+//                        "error"?}]}
 //   GET  /v1/rotation    the rotation of the auth key: {"phase": "Sign", "running": true, "hosts": [{"host", "why",
 //                        "acknowledge"}], "holders": [{"host", "what"}], "waits"?, "problem"?, "refusal"?, "result"?, ...}
 //   POST /v1/rotation    {"also": ["login1"], "lifetime_s": 0} begins one. All answer like GET.

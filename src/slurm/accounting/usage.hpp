@@ -27,7 +27,7 @@ struct QueuedJob {
   std::int64_t array = 0;  ///< The job array that the job is a task of; 0: none.
   std::optional<std::int64_t> task{};
   std::string tasks;  ///< The tasks of an array for which the record stands: "1-3%1". "": one job.
-  std::string cluster, user, account, qos, partition, state;
+  std::string name, cluster, user, account, qos, partition, state;
   std::set<std::string, std::less<>> flags;  ///< Flags beside the base state: "COMPLETING".
   std::string reason, description;
   TresCounts asks, has;  ///< `asks`: what the job asked for. `has`: what is allocated to it.

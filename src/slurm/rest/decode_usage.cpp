@@ -32,6 +32,8 @@ void take_states(QueuedJob& job, od::value value) {
 bool take_common(QueuedJob& job, std::string_view path, od::value value) {
   if (path == "job_id") {
     job.id = integer_of(value);
+  } else if (path == "name") {
+    job.name = text_of(value);
   } else if (path == "cluster") {
     job.cluster = text_of(value);
   } else if (path == "account") {
