@@ -56,7 +56,8 @@ std::vector<KeyHolder> key_holders(const SlurmFacts& facts, const std::string& o
   const auto add = [&](const std::string& host, const std::string& what) {
     const auto found = std::ranges::find(out, host, &KeyHolder::host);
     if (found == out.end()) {
-      out.push_back({host, what});
+      const bool here = host == "localhost" || short_name(host) == short_name(own_host);
+      out.push_back({host, what, here});
     } else {
       found->what += ", and " + what;
     }
@@ -68,6 +69,7 @@ std::vector<KeyHolder> key_holders(const SlurmFacts& facts, const std::string& o
   }
   for (const std::string& host : facts.accounting_hosts) add(host, "restart slurmdbd");
   for (const std::string& host : also) {
+    // A host of slurm.conf is known already.
     if (std::ranges::find(out, host, &KeyHolder::host) == out.end()) add(host, "reload sackd");
   }
   return out;

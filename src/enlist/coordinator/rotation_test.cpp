@@ -97,6 +97,9 @@ TEST(RotatingTest, HoldersAreThoseOfSlurmConf) {
   EXPECT_THAT(key_holders(facts, "ctl.lan", {"login1", "db"}),
               ElementsAre(KeyHolder{"ctl2", "restart slurmctld, and restart slurmdbd"}, KeyHolder{"db", "restart slurmdbd"},
                           KeyHolder{"login1", "reload sackd"}));
+  facts.accounting_hosts = {"localhost"};
+  EXPECT_THAT(key_holders(facts, "ctl2", {}),
+              ElementsAre(KeyHolder{"ctl", "restart slurmctld"}, KeyHolder{"localhost", "restart slurmdbd", true}));
 }
 
 TEST(RotatingTest, FactsOfTheConfiguration) {

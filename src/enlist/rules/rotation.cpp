@@ -113,15 +113,10 @@ std::vector<RotationWait> waits_for(const RotationInput& in, const std::string& 
       out.push_back({.host = name, .why = std::move(why)});
     }
   }
-  const auto by_people = [&](const std::string& host, const std::string& what) {
-    const bool there = std::ranges::any_of(out, [&](const RotationWait& wait) { return wait.by_people && wait.host == host; });
-    if (!there && !in.state.acknowledged.contains(host)) out.push_back({.host = host, .why = what, .by_people = true});
-  };
-  for (const KeyHolder& other : in.others) by_people(other.host, other.what);
-  for (const auto& [name, node] : in.slurm->nodes) {
-    if (in.nodes.contains(name) || node->state.base == "FUTURE") continue;
-    if (in.state.without.contains(name) && must_wait_for(in.slurm, name).empty()) continue;
-    by_people(name, "reload slurmd");
+  for (const KeyHolder& holder : all_holders(in.others, in.nodes, in.slurm)) {
+    const bool left_out = in.state.without.contains(holder.host) && must_wait_for(in.slurm, holder.host).empty();
+    if (left_out || in.state.acknowledged.contains(holder.host)) continue;
+    out.push_back({.host = holder.host, .why = holder.what, .by_people = true, .here = holder.here});
   }
   return out;
 }
@@ -202,6 +197,16 @@ void step_back(const RotationInput& in, Rotating& out) {
 
 std::string_view to_string(RotationPhase phase) {
   return kRotationPhases.at(static_cast<std::size_t>(phase));
+}
+
+std::vector<KeyHolder> all_holders(std::vector<KeyHolder> others, const std::map<std::string, Node>& nodes,
+                                   const slurm::SnapshotPtr& slurm) {
+  if (!slurm) return others;
+  for (const auto& [name, node] : slurm->nodes) {
+    if (nodes.contains(name) || node->state.base == "FUTURE") continue;
+    if (std::ranges::find(others, name, &KeyHolder::host) == others.end()) others.push_back({name, "reload slurmd"});
+  }
+  return others;
 }
 
 core::Result<Rotation> begin_rotation(const KeySet& keys, const std::string& kid, core::WallTime now) {
