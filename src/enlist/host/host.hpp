@@ -59,6 +59,9 @@ struct ServiceState {
   /// Tells the program that runs apart from those before it: it is another one after each start, and after each reload that
   /// slurmd has carried out. "": none runs, or it is not known.
   std::string image{};
+  /// The environment of the process names a slurm.key and no slurm.jwks. A configless slurmd that has found a slurm.key sets it
+  /// so, and then reads no other file, also after a reload (fetch_config.c of Slurm, 24.11 to 26.05).
+  bool keeps_plain_key = false;
   friend bool operator==(const ServiceState&, const ServiceState&) = default;
 };
 
