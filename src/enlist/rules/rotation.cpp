@@ -14,8 +14,9 @@ using core::Json;
 using namespace std::chrono_literals;
 
 constexpr std::array<std::string_view, 5> kRotationPhases = {"Spread", "Sign", "Retire", "Return", "Ended"};
-/// A slurmstepd reads the keys a moment before the start that Slurm shows for its job, or long after it was allocated.
-constexpr core::Duration kJobMargin = 60s;
+/// The clock of slurmctld is known to a second, and to the time that it takes to answer. A slurmstepd reads the keys after the
+/// start of its job.
+constexpr core::Duration kJobMargin = 5s;
 /// So many names are shown.
 constexpr std::size_t kNamedOfRotation = 10;
 
