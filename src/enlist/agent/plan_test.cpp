@@ -82,6 +82,12 @@ TEST(AgentPlan, TheKeyIsLoadedOnlyByAnotherProgramThanTheOneBefore) {
   EXPECT_EQ(report_of(later).key_loaded, "k1") << "it was seen before";
   later.memory.key.revision = "k2";
   EXPECT_EQ(report_of(later).key_loaded, "") << "but not with the next file";
+  observed.seen->slurmd->keeps_plain_key = true;
+  EXPECT_EQ(report_of(observed).key_loaded, "k1") << "this is a slurm.key";
+  observed.memory.key.file = "slurm.jwks";
+  EXPECT_EQ(report_of(observed).key_loaded, "") << "and this is not";
+  observed.memory.key.file = "slurm.key";
+  observed.seen->slurmd->keeps_plain_key = false;
   observed.seen->slurmd->image = "";
   EXPECT_EQ(report_of(observed).key_loaded, "") << "unknown is not another";
 

@@ -5,6 +5,7 @@
 
 #include "core/base64.hpp"
 #include "core/hash.hpp"
+#include "core/hostlist.hpp"
 #include "enlist/coordinator/leaving.hpp"
 #include "enlist/coordinator/node_words.hpp"
 #include "enlist/coordinator/pools_acts.hpp"
@@ -466,8 +467,13 @@ void Server::serve_rotation(const std::string& verb, const net::HttpRequest& req
   std::set<std::string> names;
   for (const char* member : {"also", "hosts", "nodes"}) {
     const core::Json* list = core::find(*body, {member});
-    for (const core::Json& name : list != nullptr && list->is_array() ? *list : core::Json::array()) {
-      names.insert(name.is_string() ? name.get<std::string>() : "");
+    for (const core::Json& item : list != nullptr && list->is_array() ? *list : core::Json::array()) {
+      const std::string name = item.is_string() ? item.get<std::string>() : "";
+      const auto expanded = core::expand_hostlist(name);
+      names.insert(name);
+      if (!expanded || expanded->empty()) continue;
+      names.erase(name);
+      names.insert(expanded->begin(), expanded->end());
     }
   }
   const core::WallTime now = loop_.clock().wall();

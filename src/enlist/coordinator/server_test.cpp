@@ -662,7 +662,8 @@ TEST_F(ServerTest, AnAdministratorRotatesTheKey) {
   EXPECT_EQ(told(ask("POST", "/v1/rotation/acknowledge", {{"hosts", {"login1"}}})), "409 no rotation runs");
   EXPECT_EQ(told(ask("POST", "/v1/rotation", {{"lifetime_s", -1}})), "422 lifetime_s must be at most 7 days");
   EXPECT_EQ(told(ask("POST", "/v1/rotation", {{"also", {"a b"}}})), "422 --also a b: must be the name of a host");
-  EXPECT_EQ(told(ask("POST", "/v1/rotation", {{"also", {"login1"}}})), "200 " + core::canonical(rotation));
+  EXPECT_EQ(told(ask("POST", "/v1/rotation", {{"also", {"login[1-2],db"}}})), "200 " + core::canonical(rotation));
+  EXPECT_EQ(store.contents().values.at("key-rotation")["also"], (core::Json{"db", "login1", "login2"}));
   EXPECT_EQ(told(ask("POST", "/v1/rotation", core::Json::object())), "409 a rotation runs: see slurm-enlist rotate status");
   EXPECT_EQ(told(ask("GET", "/v1/rotation")), "200 " + core::canonical(rotation));
   rotation["hosts"] = {{{"host", "login1"}, {"acknowledge", true}}};

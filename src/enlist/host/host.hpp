@@ -61,6 +61,9 @@ struct ServiceState {
   std::string image{};
   /// Somebody has removed a file of the service manager that start() has written. prepare() writes it again.
   bool file_missing = false;
+  /// The environment of the process names a slurm.key and no slurm.jwks. A configless slurmd that has found a slurm.key sets it
+  /// so, and then reads no other file, also after a reload (fetch_config.c of Slurm, 24.11 to 26.05).
+  bool keeps_plain_key = false;
   friend bool operator==(const ServiceState&, const ServiceState&) = default;
 };
 

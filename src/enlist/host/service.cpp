@@ -85,6 +85,16 @@ std::string image_of(Host& host, pid_t pid) {
   return std::to_string(pid) + "." + start + "." + stack;
 }
 
+/// Sets what is known of the program that a process runs.
+void look_at_program(Host& host, pid_t pid, ServiceState& out) {
+  out.image = image_of(host, pid);
+  const auto environment = host.read("/proc/" + std::to_string(pid) + "/environ");
+  const auto sets = [&](const std::string& name) {
+    return environment && (environment->starts_with(name) || environment->find('\0' + name) != std::string::npos);
+  };
+  out.keeps_plain_key = sets("SLURM_SACK_KEY=") && !sets("SLURM_SACK_JWKS=");
+}
+
 // --- systemd ---
 
 class SystemdService final : public Service {
@@ -119,7 +129,7 @@ class SystemdService final : public Service {
     const bool starts = active == "activating", up = active == "active" || active == "reloading" || active == "refreshing";
     out.running = pid != 0 && (starts || up);
     if (out.running) out.started = wall_time(values["ExecMainStartTimestampMonotonic"]);
-    if (out.running) out.image = image_of(host_, static_cast<pid_t>(pid));
+    if (out.running) look_at_program(host_, static_cast<pid_t>(pid), out);
     out.changing = active == "deactivating" || (starts && !out.running) || (up && !job.empty() && job != "0");
     // While it starts, the process may not have become slurmd yet.
     if (up && out.running && out.arguments) {
@@ -302,7 +312,7 @@ class ChildService final : public Service {
     if (!*child) return out;
     out.running = (*child)->pid != 0;
     if (out.running) out.started = (*child)->started;
-    if (out.running) out.image = image_of(host_, (*child)->pid);
+    if (out.running) look_at_program(host_, (*child)->pid, out);
     out.arguments = std::move((*child)->arguments);
     if (!out.running) {
       const std::string code = ended_ ? " (exit code " + std::to_string(*ended_) + ")" : "";

@@ -267,7 +267,8 @@ TEST_F(ChildServiceTest, RunsAndIsFoundByTheNextProcess) {
 
 TEST_F(ChildServiceTest, AReloadThatIsCarriedOutIsAnotherImageOfTheSameProcess) {
   // As slurmd -D does it.
-  auto service = make("trap 'exec \"$0\" again' HUP; echo \"begins $1\"; while [ $1 != end ]; do sleep 0.1; done");
+  auto service = make(
+      "export SLURM_SACK_KEY=x; trap 'exec \"$0\" again' HUP; echo \"begins $1\"; while [ $1 != end ]; do sleep 0.1; done");
   ASSERT_TRUE(service->start({}));
   ASSERT_TRUE(until([&] { return log().ends_with("begins -D\n"); })) << log();
   const auto before = service->state();
@@ -278,6 +279,8 @@ TEST_F(ChildServiceTest, AReloadThatIsCarriedOutIsAnotherImageOfTheSameProcess) 
   EXPECT_EQ(after->started, before->started);
   EXPECT_NE(after->image, before->image);
   EXPECT_EQ(service->state()->image, after->image);
+  EXPECT_FALSE(before->keeps_plain_key);
+  EXPECT_TRUE(after->keeps_plain_key) << "its environment tells what it has found at its first start";
 }
 
 TEST_F(ChildServiceTest, AReloadDoesNotEndASlurmdThatStarts) {
