@@ -596,6 +596,9 @@ def words_that_cannot_be_are_refused_or_told(site):
     for words, cause in (("Bogus=1", "Bogus"), ("RealMemory=lots", "RealMemory"), ("State=IDLE", "State"), ("CPUs", "CPUs")):
         done = site.run("ctl", "slurm-enlist", "node", "config", "gpu-1", words, check=False)
         expect(done.returncode == 1 and cause in done.stderr, f"{words}: {done.returncode} {done.stderr}")
+    if site.release == "24.11":
+        done = site.run("ctl", "slurm-enlist", "node", "config", "gpu-1", "Topology=default:s1", check=False)
+        expect(done.returncode == 1 and "Slurm has it since 25.05" in done.stderr, f"{done.returncode} {done.stderr}")
     expect((site.nodes()["gpu-1"], site.processes("h1", "/usr/sbin/slurmd")) == before, "a refused word changed something")
     # Only Slurm knows that the host has less.
     done = site.run("ctl", "slurm-enlist", "node", "config", "gpu-1", "RealMemory=999000000", "--wait", str(LIMIT), check=False)
