@@ -37,7 +37,7 @@ demo-accounting: ## The same with slurmdbd and a MariaDB: an account, jobs, and 
 demo-bridge: ## slurm-bridge: pods of a Deployment and a job of sbatch wait in one queue, and squeue and kubectl tell the same
 	@dev/demo-bridge.sh
 
-demo-enlist: ## slurm-enlist: hosts outside of Kubernetes (network namespaces) join a pool by one command each, and run a job
+demo-enlist: ## slurm-enlist: hosts outside of Kubernetes (network namespaces) join a pool by one command each, run jobs, and leave
 	@dev/demo-enlist.sh
 
 demo-governance: ## Accounts, a user and QOS as manifests: drift that is mended, a denial, a limit that follows the nodes, why a job waits

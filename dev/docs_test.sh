@@ -88,6 +88,7 @@ told=$(awk '/^## / { phases = /Phases/ } phases && /^\| `/ { print $2 }' docs/en
 phases=$(sed -n '/^constexpr auto kPhases/,/});/p' src/enlist/rules/model.cpp | grep -oE '"[A-Za-z]+"' | tr -d '"')
 check "each phase of a node is in docs/enlistment/concept.md" "$(less "$phases" "$told")"
 check "it has no phase that the sources do not have" "$(less "$told" "$phases")"
+check "docs/enlistment/requirements.md is up to date" "$(dev/requirements.py check 2>&1)"
 
 # Code is not looked into: what looks like a link there is none.
 prose() { awk '/^ *```/ { code = !code; next } !code' "$1"; } # FILE

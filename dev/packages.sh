@@ -1,6 +1,6 @@
 #!/bin/bash
 # Builds the Debian packages slurm-enlist and slurm-enlist-coordinator in build/packages, from build/release/slurm-enlist. The same commit
-# makes the same files. Usage: dev/packages.sh
+# makes the same files. Usage: dev/packages.sh          MAINTAINER="NAME <ADDRESS>" names who answers for them.
 . "$(dirname "$0")/lib.sh"
 
 "$DEV/deps.sh" packages
@@ -10,7 +10,8 @@ out=$TOP/build/packages
 version=$(sed -n 's/^project(.* VERSION \([^ ]*\) .*/\1/p' "$TOP/CMakeLists.txt")
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -C "$TOP" log -1 --format=%ct)}
 export SOURCE_DATE_EPOCH
-maintainer="The authors of slurm-operator <slurm-operator@localhost>"
+# Nobody answers for packages that somebody builds for themselves.
+maintainer=${MAINTAINER:-slurm-operator maintainers <root@localhost>}
 
 rm -rf "$out"
 mkdir -p "$out"
@@ -35,7 +36,7 @@ package() {
       "Installed-Size: $(find "$root" -type f -printf '%s\n' | awk '{ sum += int(($1 + 1023) / 1024) } END { print sum }')"
     sed -n '/^Description:/,$p' "$recipe/control"
   } >"$root/DEBIAN/control"
-  install -m 0755 "$recipe/prerm" "$root/DEBIAN/"
+  install -m 0755 -t "$root/DEBIAN" "$recipe"/{postinst,prerm}
   (cd "$root" && find usr -type f -print0 | LC_ALL=C sort -z | xargs -0 md5sum >DEBIAN/md5sums)
   find "$root" -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +
   dpkg-deb --root-owner-group -Zxz --threads-max=1 --build "$root" "$out" >/dev/null

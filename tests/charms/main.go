@@ -32,6 +32,27 @@ func relations(all map[string]charm.Relation) string {
 	return strings.Join(out, " ")
 }
 
+// actions returns what Juju reads of the actions: "drain(reason:string)".
+func actions(all *charm.Actions) string {
+	var out []string
+	for name, spec := range all.ActionSpecs {
+		var params []string
+		properties, _ := spec.Params["properties"].(map[string]interface{})
+		for param, value := range properties {
+			schema, _ := value.(map[string]interface{})
+			params = append(params, fmt.Sprintf("%s:%v", param, schema["type"]))
+		}
+		sort.Strings(params)
+		open := "..."
+		if spec.Params["additionalProperties"] == false {
+			open = ""
+		}
+		out = append(out, name+"("+strings.Join(params, ",")+open+")")
+	}
+	sort.Strings(out)
+	return strings.Join(out, " ")
+}
+
 func read(path, name, folder string) *charm.CharmArchive {
 	archive, err := charm.ReadCharmArchive(path)
 	if err != nil {
@@ -66,8 +87,14 @@ func main() {
 		expect("slurmd has the option "+option, slurmd.Config().Options[option].Type == "string")
 	}
 	expect("slurmd has no other option", len(slurmd.Config().Options) == 2)
+	has := actions(slurmd.Actions())
+	expect("slurmd has its actions, and not "+has, has == "destroy-jobs() drain(reason:string) node-config(parameters:string,reset:boolean) resume()")
+	spec := slurmd.Actions().ActionSpecs["node-config"]
+	given, err := spec.InsertDefaults(map[string]interface{}{"parameters": "Weight=5"})
+	expect("node-config has defaults", err == nil && given["reset"] == false && given["parameters"] == "Weight=5")
 	slurmctld := read(os.Args[2], "slurmctld", os.Args[3])
 	expect("slurmctld requires slurmd", relations(slurmctld.Meta().Requires) == "slurmd:slurmd:0")
+	expect("slurmctld has no actions", actions(slurmctld.Actions()) == "")
 	fmt.Printf("%d passed, %d failed\n", passed, failed)
 	if failed > 0 {
 		os.Exit(1)

@@ -13,8 +13,8 @@ import os
 import sys
 import time
 
-from hosts import LIMIT, POOL_FILE, STATE, expect, idle, releases, wait
-from juju import Juju
+from hosts import LIMIT, POOL_FILE, STATE, Failed, expect, idle, releases, wait
+from juju import Juju, Refused
 from runner import main
 
 TESTS = []
@@ -39,6 +39,9 @@ def with_pool(site):
 # --- The main path --------------------------------------------------------------------------------------------------
 
 
+# Requirement 1
+# Requirement 9
+# Requirement 13
 @test(hosts=2)
 def hosts_join_and_run_jobs(site):
     site.init()
@@ -60,6 +63,7 @@ def hosts_join_and_run_jobs(site):
            "a second init changes something")
 
 
+# Requirement 17
 @test(hosts=10)
 def ten_hosts_join_at_once(site):
     with_pool(site)
@@ -108,6 +112,7 @@ DRIVER = """mount -t tmpfs none /proc/driver && mount -t tmpfs none /sys/bus/pci
 done"""
 
 
+# Requirement 43
 @test(hosts=1)
 def a_host_brings_its_gpus(site):
     # Requirement 42
@@ -253,6 +258,7 @@ def a_node_that_the_full_table_refused_returns_when_there_is_room(site):
 # --- Drains and the gate --------------------------------------------------------------------------------------------
 
 
+# Requirement 2
 @test(hosts=1)
 def a_drain_of_an_administrator_stays(site):
     with_pool(site)
@@ -308,6 +314,7 @@ def a_check_that_fails_keeps_the_gate_closed(site):
     expect("error" not in site.status("h1"), f"the host says {site.status('h1')}")
 
 
+# Requirement 2
 @test(hosts=1)
 def a_drain_at_the_gate_stays(site):
     """An administrator drains a node whose check has not passed yet. The node stays drained when it passes."""
@@ -357,6 +364,7 @@ def a_boot_closes_the_gate_until_the_check_passes(site):
     expect(idle(site.records()["gpu-1"]), "it was drained again")
 
 
+# Requirement 2
 @test(hosts=1)
 def a_drain_is_found_again_on_a_new_record(site):
     """slurmctld has lost what an administrator had set. slurm-enlist knows it."""
@@ -389,6 +397,7 @@ def gone(site, name, host=None):
     expect(not left, f"the host still has {left}")
 
 
+# Requirement 24
 @test(hosts=2)
 def an_idle_node_leaves(site):
     with_pool(site)
@@ -408,6 +417,10 @@ def an_idle_node_leaves(site):
     wait("the command has told it", lambda: "This host has left." in site.log("h2.leave.log"), LIMIT)
 
 
+# Requirement 19
+# Requirement 20
+# Requirement 21
+# Requirement 48
 @test(hosts=1)
 def a_busy_node_leaves_after_its_job(site):
     with_pool(site)
@@ -428,6 +441,7 @@ def a_busy_node_leaves_after_its_job(site):
     gone(site, "gpu-1", "h1")
 
 
+# Requirement 21
 @test(hosts=1)
 def a_leave_goes_on_whatever_is_killed(site):
     with_pool(site)
@@ -464,6 +478,7 @@ def a_leave_goes_on_whatever_is_killed(site):
     gone(site, "gpu-1", "h1")
 
 
+# Requirement 22
 @test(hosts=1)
 def a_node_that_is_kept_works_on(site):
     with_pool(site)
@@ -490,6 +505,9 @@ def record_with(site, name, **values):
     wait(f"{name} has {values}", shown, LIMIT)
 
 
+# Requirement 2
+# Requirement 39
+# Requirement 40
 @test(hosts=2)
 def a_node_gets_other_words_after_its_job(site):
     with_pool(site)
@@ -587,6 +605,8 @@ def weight_and_features_change_under_a_job(site):
     site.ready("gpu-1")
 
 
+# Requirement 38
+# Requirement 40
 @test(hosts=1)
 def words_that_cannot_be_are_refused_or_told(site):
     with_pool(site)
@@ -630,6 +650,11 @@ def a_dead_host_is_removed(site):
     wait("the host is told", lambda: "it must join again, with a new token" in site.status("h1").get("error", ""), LIMIT)
 
 
+# Requirement 26
+# Requirement 27
+# Requirement 28
+# Requirement 48
+# Requirement 49
 @test(hosts=1)
 def a_pool_is_removed_after_its_jobs(site):
     with_pool(site)
@@ -659,6 +684,52 @@ def a_pool_is_removed_after_its_jobs(site):
     expect(site.enlist("h1") == ["gpu-2"], "a name is used again")
 
 
+# Requirement 21
+# Requirement 24
+# Requirement 28
+@test(hosts=3)
+def every_job_ends_well_while_nodes_and_their_pool_leave(site):
+    """More jobs than the nodes can run at once. Each leaves a proof at its end, and the proofs are counted."""
+    with_pool(site)
+    hosts = ("h1", "h2", "h3")
+    site.ready(*site.enlist(*hosts))
+    jobs = site.out("ctl", "sh", "-c", """for i in $(seq 18); do sbatch --parsable --no-requeue --output=/dev/null --chdir=/tmp --wrap \\
+        'sleep 3; echo $SLURM_JOB_ID >>/tmp/proofs'; done""").split()
+    wait("some run", lambda: site.out("ctl", "squeue", "--noheader", "--states=RUNNING"), LIMIT)
+    site.run("ctl", "slurm-enlist", "node", "remove", "gpu-1", "--wait", "0")
+    expect(site.out("ctl", "squeue", "--noheader", "--states=PENDING"), "no jobs are left for the other nodes")
+    wait("gpu-1 has left", lambda: "gpu-1" not in site.records(), LIMIT)
+    site.run("ctl", "slurm-enlist", "pool", "remove", "gpu", "--force", "--wait", str(2 * LIMIT))
+    wait("the partition is gone", lambda: "PartitionName=gpu" not in site.out("ctl", "scontrol", "show", "partitions"), LIMIT)
+    told = {job: site.out("ctl", "scontrol", "show", "job", job) for job in jobs}
+    expect(len(told) == 18, f"the jobs are {jobs}")
+    for job, text in told.items():
+        expect("JobState=COMPLETED " in text and "Restarts=0 " in text, f"job {job}: {text}")
+    proofs = [line for host in hosts for line in site.run(host, "cat", "/tmp/proofs", check=False).stdout.split()]
+    expect(sorted(proofs) == sorted(jobs), f"of the jobs {jobs}, these have ended: {proofs}")
+
+
+# Requirement 29
+@test(hosts=1)
+def slurm_ends_the_jobs_of_a_partition_that_goes_first(site):
+    """Why a pool is removed in another order. The coordinator writes back the lines that somebody has removed."""
+    with_pool(site)
+    site.enlist("h1")
+    site.ready("gpu-1")
+    job = site.submit()
+    site.end("ctl", "slurm-enlist coordinator run", "TERM")
+    site.run("ctl", "sed", "-i", "/=/d", POOL_FILE)
+    site.run("ctl", "scontrol", "reconfigure")
+    wait("Slurm has ended the job", lambda: site.job(job) not in ("RUNNING", "COMPLETING"), LIMIT)
+    expect(site.job(job) != "COMPLETED", "the job ended well")
+    site.coordinate()
+    site.ready("gpu-1")
+    expect(site.out("ctl", "srun", "hostname") == "h1", "no job runs there")
+
+
+# Requirement 23
+# Requirement 24
+# Requirement 50
 @test(hosts=2)
 def only_destroy_jobs_ends_jobs(site):
     with_pool(site)
@@ -785,6 +856,7 @@ def a_token_of_another_coordinator_is_refused(site):
     expect(site.processes("h1", "/usr/sbin/slurmd") == before, "slurmd was restarted")
 
 
+# Requirement 33
 @test(hosts=1)
 def bad_pools_are_refused(site):
     site.init()
@@ -827,7 +899,7 @@ def a_pool_that_slurmctld_refuses_is_rolled_back(site):
     site.enlist("h1")
     site.ready("gpu-1")
     file = site.out("ctl", "cat", POOL_FILE)
-    site.pool("bad", "--partition", "Alternate=nowhere QOS=none")
+    site.pool("bad", "--partition", "TRESBillingWeights=nothing=1")
     wait("the pool has a problem", lambda: "slurmctld refused the pool file" in site.pools()["bad"]["problem"], LIMIT)
     wait("the file is as before", lambda: site.out("ctl", "cat", POOL_FILE) == file, LIMIT)
     expect(not site.pools()["gpu"].get("problem"), f"pool gpu has the problem {site.pools()['gpu']['problem']}")
@@ -920,6 +992,7 @@ def a_slurmd_of_another_release(site):
         expect(site.out("ctl", "srun", "hostname") == "h1", "no job runs there")
 
 
+# Requirement 37
 @test(hosts=1)
 def a_slurmd_that_fails_is_told(site):
     """The cause of a slurmd that ends is told on the host and at the coordinator."""
@@ -935,6 +1008,168 @@ def a_slurmd_that_fails_is_told(site):
     site.ready("gpu-1")
 
 
+# --- Rotation of the auth key ---------------------------------------------------------------------------------------
+
+# What Slurm logs when it cannot verify a message, in 24.11 to 26.05.
+NOT_VERIFIED = ("uthentication", "could not find kid", "jwt_decode", "decode_jwt", "token expired", "verify_internal", "auth_g_verify")
+# How long what a key has signed is accepted, in seconds: long enough for a slow machine.
+SIGNED_FOR = 20
+
+
+def ready_to_rotate(site):
+    """Moves the key to a slurm.jwks, as an administrator does, and makes what it has signed expire soon."""
+    site.run("ctl", "sh", "-c", f"""cd /etc/slurm && umask 077 &&
+        printf '{{"keys": [{{"alg": "HS256", "kty": "oct", "kid": "first", "k": "%s"}}]}}' "$(base64 -w0 slurm.key)" >slurm.jwks &&
+        chown --reference=slurm.key slurm.jwks && rm slurm.key && echo AuthInfo=ttl={SIGNED_FOR},cred_expire={SIGNED_FOR} >>slurm.conf &&
+        scontrol reconfigure""")
+
+
+def rotation(site):
+    return json.loads(site.out("ctl", "slurm-enlist", "rotate", "status", "-o", "json"))
+
+
+def key_ids(site, host):
+    """Returns the kids of the slurm.jwks of a host, and the one that signs."""
+    keys = json.loads(site.out(host, "cat", "/etc/slurm/slurm.jwks"))["keys"]
+    return [key["kid"] for key in keys], next((key["kid"] for key in keys if key.get("use") == "default"), keys[0]["kid"])
+
+
+def not_verified(site, *hosts):
+    """Returns the lines of slurmctld and of the slurmds about messages that they could not verify."""
+    logs = {"ctl": "/var/log/slurm/slurmctld.log", **{host: "/var/log/slurm-enlist/slurmd.log" for host in hosts}}
+    return [f"{host}: {line}" for host, log in logs.items() for line in site.out(host, "cat", log).splitlines()
+            if any(word in line for word in NOT_VERIFIED) and "error" in line]
+
+
+def jobs_all_the_time(site):
+    """Starts jobs on all nodes, one after another, until /tmp/stop is there. Failures are in /tmp/failed, and others in /tmp/passed."""
+    site.run("ctl", "rm", "-f", "/tmp/stop", "/tmp/failed", "/tmp/passed")
+    site.script("spawn", "ctl", "jobs.log", "sh", "-c", """while [ ! -e /tmp/stop ]; do
+        if out=$(srun --mem=100 -N3 -n3 hostname 2>&1) && job=$(cd /tmp && sbatch --mem=100 --parsable --wait -o /dev/null --wrap hostname 2>&1)
+        then echo "$out" >>/tmp/passed; else echo "$out $job" >>/tmp/failed; fi; done""")
+
+
+def rotate(site, *flags, kill_in=""):
+    """Rotates the key while jobs start all the time. A login host, h4, gets the file by hand. Returns the phases that were seen."""
+    site.script("spawn", "ctl", "rotate.log", "slurm-enlist", "rotate", "--also", "h4", *flags)
+    wait("the rotation runs", lambda: rotation(site)["running"], LIMIT)
+    seen = []
+    end = time.monotonic() + 12 * LIMIT
+    while (status := rotation(site))["running"]:
+        expect(time.monotonic() < end, f"the rotation does not end: {status}")
+        expect("problem" not in status and "refusal" not in status, f"the rotation has a problem: {status}")
+        if status["phase"] not in seen:
+            seen.append(status["phase"])
+            if status["phase"] == kill_in:
+                site.end("ctl", "slurm-enlist coordinator run")
+                site.coordinate()
+            out = site.out("ctl", "srun", "--mem=100", "-N3", "-n3", "hostname").split()
+            expect(sorted(out) == ["h1", "h2", "h3"], f"in {status['phase']}: srun printed {out}")
+        for host in status["hosts"]:
+            if host["acknowledge"]:
+                expect(host["host"] == "h4", f"the rotation waits for {host}")
+                site.write("h4", "/etc/slurm/slurm.jwks", site.run("ctl", "cat", "/etc/slurm/slurm.jwks").stdout, "0600")
+                site.run("ctl", "slurm-enlist", "rotate", "--acknowledge", "h4")
+        time.sleep(0.5)
+    expect(status["result"].startswith("done"), f"the rotation has ended: {status}")
+    wait("the command ends", lambda: not site.processes("ctl", "slurm-enlist rotate"), LIMIT)
+    return seen
+
+
+@test(hosts=4)
+def the_auth_key_rotates_under_jobs(site):
+    """Defect 2 of the charms: no message fails to be verified, and no job ends."""
+    with_pool(site)
+    ready_to_rotate(site)
+    site.enlist("h1", "h2", "h3")
+    site.ready("gpu-1", "gpu-2", "gpu-3")
+    expect(site.out("ctl", "slurm-enlist", "rotate", "status") == "there was no rotation", "there was a rotation")
+    owner = site.out("ctl", "stat", "-c", "%u:%g %a", "/etc/slurm/slurm.jwks")
+    slurmds = {host: site.processes(host, "/usr/sbin/slurmd") for host in ("h1", "h2", "h3")}
+    job = site.submit("--mem=100", "-w", "gpu-1")
+    jobs_all_the_time(site)
+    former = ["first"]
+    for kill_in in ("Sign", "Spread"):
+        seen = rotate(site, kill_in=kill_in)
+        expect(seen == ["Spread", "Sign", "Retire"], f"the phases were {seen}")
+        kids, signer = key_ids(site, "ctl")
+        expect(kids == [signer] and signer not in former, f"the keys are {kids}, after {former}")
+        former.append(signer)
+        digests = {host: site.out(host, "sha256sum", "/etc/slurm/slurm.jwks") for host in ("ctl", "h1", "h2", "h3", "h4")}
+        expect(len(set(digests.values())) == 1, f"the files differ: {digests}")
+        expect(site.out("ctl", "stat", "-c", "%u:%g %a", "/etc/slurm/slurm.jwks") == owner, "slurm.jwks has another owner or mode")
+        expect(site.job(job) == "RUNNING", "the job has ended")
+    site.run("ctl", "touch", "/tmp/stop")
+    wait("the jobs end", lambda: not site.processes("ctl", "srun") and not site.processes("ctl", "sbatch"), LIMIT)
+    expect(not site.out("ctl", "sh", "-c", "cat /tmp/failed 2>/dev/null || :"), "jobs have failed")
+    expect(len(site.out("ctl", "cat", "/tmp/passed").split()) >= 30, "hardly any jobs were started")
+    expect(not (lines := not_verified(site, *slurmds)), f"messages were not verified: {lines}")
+    site.ends_well(job, "h1")
+    site.ready("gpu-1", "gpu-2", "gpu-3")
+    for host, before in slurmds.items():
+        after = site.processes(host, "/usr/sbin/slurmd")
+        expect(after == before, f"slurmd of {host} was restarted: {before}, {after}")
+    # No key is anywhere else.
+    key = json.loads(site.out("ctl", "cat", "/etc/slurm/slurm.jwks"))["keys"][0]["k"][:32].encode()
+    for log in site.folder.glob("log/*"):
+        expect(key not in log.read_bytes(), f"{log.name} has the key")
+    for host in ("ctl", *slurmds):
+        places = {path: mode for path, (mode, text) in site.files(host).items() if key in text}
+        expect(places == {"/etc/slurm/slurm.jwks": 0o600}, f"{host}: the key is in {places}")
+
+
+@test(hosts=1)
+def a_rotation_that_is_refused_or_abandoned_keeps_the_old_key(site):
+    with_pool(site)
+    ready_to_rotate(site)
+    site.enlist("h1")
+    site.ready("gpu-1")
+    job = site.submit("--mem=100")
+    site.run("ctl", "sh", "-c", "cp -p /etc/slurm/slurm.conf /tmp/good.conf; echo PartitionName=bad Nodes=nowhere >>/etc/slurm/slurm.conf")
+    refused_one = site.run("ctl", "slurm-enlist", "rotate", check=False)
+    expect(refused_one.returncode == 1 and "slurmctld refused to load the keys" in refused_one.stdout, f"rotate said {refused_one.stdout}")
+    kids, signer = key_ids(site, "ctl")
+    expect(kids == [signer] and key_ids(site, "h1") == (kids, signer), f"the keys are {kids}")
+    site.run("ctl", "sh", "-c", "cp -p /tmp/good.conf /etc/slurm/slurm.conf; scontrol reconfigure")
+    expect(site.out("ctl", "srun", "--mem=100", "hostname") == "h1", "no job runs after a rotation that was refused")
+
+    site.run("ctl", "slurm-enlist", "rotate", "--wait", "0")
+    refused_one = site.run("ctl", "slurm-enlist", "rotate", check=False)
+    expect(refused_one.returncode == 1 and "a rotation runs" in refused_one.stderr, f"a second rotation: {refused_one}")
+    wait("the new key signs", lambda: key_ids(site, "h1")[1] != signer, 2 * LIMIT)
+    expect(site.out("ctl", "srun", "--mem=100", "hostname") == "h1", "no job runs with the new key")
+    out = site.run("ctl", "slurm-enlist", "rotate", "--abandon").stdout
+    expect("it was abandoned" in out, f"rotate --abandon said {out}")
+    expect(key_ids(site, "ctl") == (kids, signer) and key_ids(site, "h1") == (kids, signer), "the old key is not back")
+    expect(site.out("ctl", "srun", "--mem=100", "hostname") == "h1", "no job runs after a rotation that was abandoned")
+    expect(not (lines := not_verified(site, "h1")), f"messages were not verified: {lines}")
+    site.ends_well(job, "h1")
+
+
+@test(hosts=2)
+def a_silent_host_is_left_out_of_a_rotation_and_gets_the_key_later(site):
+    with_pool(site)
+    ready_to_rotate(site)
+    site.enlist("h1", "h2")
+    site.ready("gpu-1", "gpu-2")
+    site.script("kill", "h2")
+    site.run("ctl", "slurm-enlist", "rotate", "--wait", "0")
+    wait("only h2 is waited for", lambda: [host["host"] for host in rotation(site)["hosts"]] == ["gpu-2"], LIMIT)
+    told = site.run("ctl", "slurm-enlist", "rotate", "--without", "gpu-2", check=False)
+    expect(told.returncode == 1 and "must be waited for" in told.stderr, f"rotate --without said {told}")
+    site.run("ctl", "scontrol", "update", "nodename=gpu-2", "state=down", "reason=power")
+    wait("it is left out", lambda: site.run("ctl", "slurm-enlist", "rotate", "--without", "gpu-2", check=False).returncode == 0, LIMIT)
+    wait("the rotation ends", lambda: not rotation(site)["running"], 4 * LIMIT)
+    expect(rotation(site)["result"].startswith("done"), f"the rotation has ended: {rotation(site)}")
+    site.script("boot", "h2", "h2")
+    site.agent("h2")
+    wait("h2 has the new key", lambda: site.nodes()["gpu-2"]["report"]["key_loaded"] == site.nodes()["gpu-1"]["report"]["key_loaded"], LIMIT)
+    # With ReturnToService=2, Slurm has returned it to service already.
+    site.run("ctl", "slurm-enlist", "node", "resume", "gpu-2", check=False)
+    site.ready("gpu-1", "gpu-2")
+    expect(sorted(site.out("ctl", "srun", "--mem=100", "-N2", "hostname").split()) == ["h1", "h2"], "a host runs no jobs")
+
+
 # --- Secrets --------------------------------------------------------------------------------------------------------
 
 
@@ -945,6 +1180,7 @@ def secrets_of(token, key):
             "the auth key": key[:24], "the auth key in base64": base64.b64encode(key[:24]), "the auth key in hex": key[:16].hex().encode()}
 
 
+# Requirement 31
 @test(hosts=2)
 def secrets_are_written_nowhere(site):
     site.run("ctl", "sh", "-c", "head -c 768 /dev/urandom | base64 -w0 >/etc/slurm/slurm.key")
@@ -1065,7 +1301,7 @@ def units_of_a_charm_join_and_run_jobs(site):
 
     # A partition that slurmctld refuses takes nothing from the others.
     file = site.out("ctl", "cat", POOL_FILE)
-    juju.configure("gpu", partition_config="Default=YES Alternate=nowhere QOS=none")
+    juju.configure("gpu", partition_config="Default=YES TRESBillingWeights=nothing=1")
     expect(juju.statuses["slurmctld/0"][0] == "blocked" and site.out("ctl", "cat", POOL_FILE) == file, f"{juju.statuses}")
     expect("MaxTime=2-00:00:00" in site.out("ctl", "scontrol", "show", "partition", "gpu"), "the partition is not as before")
     site.ends_well(job, "h1")
@@ -1076,6 +1312,134 @@ def units_of_a_charm_join_and_run_jobs(site):
         expect(there == {"/etc/slurm/slurm.key": 0o600}, f"the key is in {there}")
     exchanged = json.dumps([relation["databags"] for relation in juju.relations.values()]) + "".join(juju.logs)
     expect(key not in exchanged, "the key was exchanged")
+
+
+# Requirement 19
+# Requirement 20
+# Requirement 21
+# Requirement 24
+# Requirement 26
+# Requirement 27
+# Requirement 28
+# Requirement 30
+@test(hosts=2)
+def units_of_a_charm_leave_under_a_job(site):
+    """A unit is removed, and then the relation, while jobs run. They end by themselves."""
+    site.init()
+    juju = Juju(site)
+    juju.deploy("slurmctld", "slurmctld", "ctl")
+    juju.deploy("gpu", "slurmd", "h1", partition_config="Default=YES MaxTime=1-0")
+    relation = juju.integrate("gpu", "slurmctld")
+    juju.add_unit("gpu", "h2")
+    for name in ("gpu-0", "gpu-1"):
+        wait(f"{name} is idle", lambda name=name: idle(site.records()[name]), LIMIT)
+    reconfigures = site.reconfigures()
+
+    def no_other_state(name):
+        record = site.records()[name]
+        return "DRAIN" in record["state"] and record["reason"] == "slurm-enlist: leaving"
+
+    # A suspended job does not show in the state of the node, and its deletion would end the job.
+    leaves, stays = site.submit("-w", "gpu-0"), site.submit("-w", "gpu-1")
+    site.run("ctl", "scontrol", "suspend", leaves)
+
+    def meanwhile():
+        expect(juju.statuses["gpu/0"] == ("waiting", f"gpu-0 leaves: jobs are suspended there: {leaves}"), f"{juju.statuses}")
+        expect(no_other_state("gpu-0"), f"gpu-0 is {site.records()['gpu-0']}")
+        time.sleep(12)  # It looks every five seconds.
+        site.run("ctl", "scontrol", "resume", leaves)
+        wait("the job runs on", lambda: site.job(leaves) == "RUNNING", LIMIT)
+        site.ends_well(leaves, "h1")
+
+    juju.remove_unit("gpu/0", meanwhile)
+    expect(set(site.records()) == {"gpu-1"}, f"Slurm has {set(site.records())}")
+    expect(not site.processes("h1", "/usr/sbin/slurmd"), "slurmd still runs")
+    expect("slurm.key" not in site.out("h1", "ls", "/etc/slurm"), "the key is still there")
+    expect(site.job(stays) == "RUNNING" and site.reconfigures() == reconfigures, "a unit that leaves has touched others")
+
+    juju.remove_relation(relation)
+    expect(juju.statuses["gpu/1"] == ("waiting", f"gpu-1 leaves: jobs run there: {stays}"), f"{juju.statuses}")
+    expect(site.reconfigures() == reconfigures + 1 and no_other_state("gpu-1"), "the partition or the node is not closed")
+    expect(site.run("ctl", "sbatch", "--wrap", "true", check=False).returncode != 0, "the partition takes new jobs")
+    juju.everywhere("update-status")
+    expect(juju.statuses["slurmctld/0"] == ("waiting", f"gpu is being removed: jobs use its partition: {stays} (RUNNING)"), f"{juju.statuses}")
+    expect(site.job(stays) == "RUNNING" and len(juju.secrets) == 1, "the relation has gone too early")
+    site.ends_well(stays, "h2")
+
+    def have_gone():
+        juju.everywhere("update-status")
+        return juju.statuses["slurmctld/0"] == ("active", "") and juju.statuses["gpu/1"][0] == "blocked"
+
+    wait("all have gone", have_gone, LIMIT)
+    expect(not site.records() and not juju.secrets, f"Slurm has {site.records()}, Juju has {juju.secrets}")
+    expect("gpu" not in site.out("ctl", "cat", POOL_FILE), "the lines of the partition are still there")
+    expect(site.reconfigures() == reconfigures + 2, f"{site.reconfigures() - reconfigures} reconfigures for one application")
+    expect(not site.processes("h2", "/usr/sbin/slurmd"), "slurmd still runs")
+
+    # It can come back.
+    juju.integrate("gpu", "slurmctld")
+    wait("gpu-1 is idle", lambda: idle(site.records()["gpu-1"]), LIMIT)
+    expect(site.out("ctl", "srun", "hostname") == "h2", "no job runs")
+
+
+# Requirement 23
+# Requirement 38
+# Requirement 39
+# Requirement 40
+@test(hosts=1)
+def units_of_a_charm_carry_out_actions(site):
+    site.init()
+    juju = Juju(site)
+    juju.deploy("slurmctld", "slurmctld", "ctl")
+    juju.deploy("gpu", "slurmd", "h1", partition_config="Default=YES")
+    juju.integrate("gpu", "slurmctld")
+    wait("gpu-0 is idle", lambda: idle(site.records()["gpu-0"]), LIMIT)
+
+    def fails(action, **parameters):
+        try:
+            juju.act("gpu/0", action, **parameters)
+        except Refused as refused:
+            return str(refused)
+        raise Failed(f"{action} does not fail")
+
+    before = site.as_it_is("h1")
+    expect("State" in fails("node-config", parameters="State=DOWN"), "the wrong word is not named")
+    expect(site.as_it_is("h1") == before, "an action that fails has changed something")
+
+    # Features are changed under a job. Other words wait until it has ended.
+    job = site.submit()
+    expect(juju.act("gpu/0", "node-config", parameters="Features=ssd")["result"] == "applied", f"{juju.results}")
+    expect(sorted(site.records()["gpu-0"]["active_features"]) == ["gpu", "ssd"], f"{site.records()}")
+    expect("is drained" in juju.act("gpu/0", "node-config", parameters="Weight=7")["result"], f"{juju.results}")
+    record = site.records()["gpu-0"]
+    expect("DRAIN" in record["state"] and record["reason"] == "slurm-enlist: configuring" and record["weight"] == 1, f"{record}")
+    expect("register anew" in fails("resume"), "resume opens a node that is to register anew")
+    juju.everywhere("update-status")
+    expect(site.job(job) == "RUNNING", "the job does not run any more")
+    site.ends_well(job, "h1")
+
+    def anew():
+        juju.everywhere("update-status")
+        record = site.records().get("gpu-0")
+        return record and record["weight"] == 7 and idle(record)
+
+    wait("gpu-0 has registered anew", anew, LIMIT)
+    expect(sorted(site.records()["gpu-0"]["features"]) == ["gpu", "ssd"], f"{site.records()}")
+
+    # A drain of an administrator goes along with the node.
+    expect(juju.act("gpu/0", "drain", reason='disk "sda"')["reason"] == "disk 'sda'", f"{juju.results}")
+    expect(juju.act("gpu/0", "node-config", reset=True)["result"] == "applied", f"{juju.results}")
+    record = site.records()["gpu-0"]
+    expect(record["weight"] == 1 and "DRAIN" in record["state"] and record["reason"] == "disk 'sda'", f"{record}")
+    expect("DRAIN" not in juju.act("gpu/0", "resume")["state"], f"{juju.results}")
+    wait("gpu-0 is idle", lambda: idle(site.records()["gpu-0"]), LIMIT)
+
+    # A task of an array ends alone.
+    tasks = site.out("ctl", "sbatch", "--parsable", "--array=1-2", "--exclusive", "--output=/dev/null", "--chdir=/tmp", "--wrap", "sleep 1000")
+    wait("the first task runs", lambda: site.out("ctl", "squeue", "-h", "-t", "RUNNING", "-o", "%i") == f"{tasks}_1", LIMIT)
+    expect(juju.act("gpu/0", "destroy-jobs")["jobs"] == f"{tasks}_1", f"{juju.results}")
+    wait("the second task runs", lambda: site.out("ctl", "squeue", "-h", "-t", "RUNNING", "-o", "%i") == f"{tasks}_2", LIMIT)
+    site.run("ctl", "scancel", tasks)
 
 
 if __name__ == "__main__":

@@ -7,12 +7,13 @@ Juju's documented order; what a hook changes counts when it has succeeded.
 import base64
 import collections
 import json
+import shutil
 import subprocess
 import time
 
 from hosts import LIMIT, SCRIPT, expect
 
-TOOLS = ("config-get", "is-leader", "juju-log", "relation-get", "relation-ids", "relation-list", "relation-set", "secret-add", "secret-get",
+TOOLS = ("action-fail", "action-get", "action-set", "config-get", "is-leader", "juju-log", "relation-get", "relation-ids", "relation-list", "relation-set", "secret-add", "secret-get",
          "secret-grant", "secret-ids", "secret-info-get", "secret-remove", "secret-set", "status-get", "status-set")
 SHARED = "/usr/local/lib/enlist/juju"
 # A file that a secret is made of is on the host.
@@ -34,7 +35,7 @@ exit "$(<"$request.answered")"
 
 
 class Refused(Exception):
-    """A program fails with this message."""
+    """A program or an action fails with this message."""
 
 
 class Juju:
@@ -42,11 +43,13 @@ class Juju:
         self.site = site
         self.hosts, self.charms, self.configs, self.leaders, self.statuses = {}, {}, {}, {}, {}
         self.relations, self.secrets, self.logs = {}, {}, []
+        self.parameters, self.results, self.failure = {}, {}, None  # of an action
         self.counts = collections.Counter()
         self.pending = collections.deque()
         self.hooks = 0
         self.folder = site.folder / "lib" / "juju"
-        self.folder.mkdir(exist_ok=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir()
         for tool in TOOLS:
             path = site.folder / "bin" / tool
             path.write_text(PROGRAM)
@@ -64,19 +67,19 @@ class Juju:
         self.counts[app] += 1
         self.hosts[unit] = host
         self.hook(unit, "install")
-        relations = [number for number, relation in self.relations.items() if app in relation["endpoints"]]
-        for number in relations:
+        for number in self.of(app):
             self.relation_hook(unit, number, "created")
         self.hook(unit, "leader-elected" if self.leaders[app] == unit else "leader-settings-changed")
         self.hook(unit, "config-changed")
         self.hook(unit, "start")
-        for number in relations:
+        for number in self.of(app):
             self.meet(unit, number)
         self.settle()
         return unit
 
     def integrate(self, compute, controller):
-        number = str(len(self.relations))
+        number = str(self.counts["relations"])
+        self.counts["relations"] += 1
         self.relations[number] = {"endpoints": {compute: "slurmctld", controller: "slurmd"},
                                   "databags": {compute: {}, controller: {}}}
         for app in (compute, controller):
@@ -85,10 +88,50 @@ class Juju:
         for unit in self.units(compute):
             self.meet(unit, number)
         self.settle()
+        return number
 
     def configure(self, app, **config):
         self.configs[app].update(config)
         self.everywhere("config-changed", app)
+
+    def act(self, unit, action, **parameters):
+        """Returns the results of an action. Raises Refused if it fails."""
+        self.parameters, self.results, self.failure = parameters, {}, None
+        self.hook(unit, None, JUJU_DISPATCH_PATH=f"actions/{action}")
+        self.settle()
+        if self.failure is not None:
+            raise Refused(self.failure)
+        return self.results
+
+    def remove_unit(self, unit, meanwhile):
+        """`meanwhile` is called while its stop waits. The units of the other side meet their own departed only."""
+        app = app_of(unit)
+        for number in self.of(app):
+            for other in self.units(self.other(number, app)):
+                self.relation_hook(unit, number, "departed", other, JUJU_DEPARTING_UNIT=unit)
+                self.relation_hook(other, number, "departed", unit, JUJU_DEPARTING_UNIT=unit)
+            self.relation_hook(unit, number, "broken")
+        self.hook(unit, "stop", meanwhile)
+        self.hook(unit, "remove")
+        del self.hosts[unit]
+        if self.leaders[app] == unit and self.units(app):
+            self.leaders[app] = self.units(app)[0]
+            self.hook(self.leaders[app], "leader-elected")
+        self.settle()
+
+    def remove_relation(self, number):
+        apps = self.relations[number]["endpoints"]
+        for app in apps:
+            for unit in self.units(app):
+                for other in self.units(self.other(number, app)):
+                    self.relation_hook(unit, number, "departed", other, JUJU_DEPARTING_UNIT=other)
+        for app in apps:
+            for unit in self.units(app):
+                self.relation_hook(unit, number, "broken")
+        del self.relations[number]
+        for secret in self.secrets.values():
+            secret["grants"].discard(number)
+        self.settle()
 
     def everywhere(self, event, app=None):
         for unit in self.units(app):
@@ -100,6 +143,9 @@ class Juju:
     def units(self, app=None):
         return [unit for unit in self.hosts if app in (None, app_of(unit))]
 
+    def of(self, app):
+        return [number for number, relation in self.relations.items() if app in relation["endpoints"]]
+
     def other(self, number, app):
         return next(name for name in self.relations[number]["endpoints"] if name != app)
 
@@ -109,10 +155,12 @@ class Juju:
                 self.relation_hook(unit, number, what, other)
                 self.relation_hook(other, number, what, unit)
 
-    def relation_hook(self, unit, number, what, remote=None):
+    def relation_hook(self, unit, number, what, remote=None, **environment):
         endpoint = self.relations[number]["endpoints"][app_of(unit)]
-        environment = {"JUJU_RELATION": endpoint, "JUJU_RELATION_ID": f"{endpoint}:{number}",
-                       "JUJU_REMOTE_APP": self.other(number, app_of(unit))}
+        environment.update(JUJU_RELATION=endpoint, JUJU_RELATION_ID=f"{endpoint}:{number}")
+        # Juju may not know the other end any more.
+        if what != "broken":
+            environment["JUJU_REMOTE_APP"] = self.other(number, app_of(unit))
         if remote:
             environment["JUJU_REMOTE_UNIT"] = remote
         self.hook(unit, f"{endpoint}-relation-{what}", **environment)
@@ -121,11 +169,13 @@ class Juju:
         while self.pending:
             self.pending.popleft()()
 
-    def hook(self, unit, event, **environment):
+    def hook(self, unit, event, meanwhile=None, **environment):
+        """`meanwhile` is called once, when the hook has said that it waits."""
         self.hooks += 1
         folder = self.folder / str(self.hooks)
         folder.mkdir()
-        environment.update(JUJU_UNIT_NAME=unit, JUJU_DISPATCH_PATH=f"hooks/{event}", JUJU_MODEL_UUID="6f1e",
+        environment.setdefault("JUJU_DISPATCH_PATH", f"hooks/{event}")
+        environment.update(JUJU_UNIT_NAME=unit, JUJU_MODEL_UUID="6f1e",
                            JUJU_CONTEXT_ID=f"{SHARED}/{self.hooks}")
         command = ["env", *(f"{key}={value}" for key, value in environment.items()), "slurm-enlist", "charm", self.charms[app_of(unit)]]
         process = subprocess.Popen([SCRIPT, self.site.release, "exec", self.site.folder, self.hosts[unit], *command],
@@ -135,6 +185,8 @@ class Juju:
             expect(time.monotonic() < deadline, f"{unit} {event} does not end")
             for asked in folder.glob("*.asked"):
                 self.answer(unit, asked, changes)
+                if meanwhile and self.statuses[unit][0] == "waiting":
+                    meanwhile = meanwhile()
             time.sleep(0.01)
         out = process.communicate()[0]
         expect(process.returncode == 0, f"{unit} {event}: exit code {process.returncode}: {out} {self.logs[-5:]}")
@@ -181,6 +233,12 @@ class Juju:
 
         if tool == "is-leader":
             return leader
+        if tool == "action-get":
+            return self.parameters
+        if tool == "action-set":
+            self.results.update(content())
+        elif tool == "action-fail":
+            self.failure = words[0]
         if tool == "config-get":
             return {key.replace("_", "-"): value for key, value in self.configs[app].items()}
         if tool == "juju-log":

@@ -102,6 +102,7 @@ def refused_by_debian_12(folder, units):
     return done.stdout + done.stderr + (f"exit code {done.returncode}" if done.returncode else "")
 
 
+# Requirement 3
 def a_host_joins_and_its_services_run(site):
     joined(site)
     site.runs("ctl", COORDINATOR, "slurmctld.service")
@@ -207,6 +208,7 @@ def hosts_come_back_after_a_power_cut(site):
     expect(site.out("ctl", "srun", "hostname") == "h1", "no job runs there")
 
 
+# Requirement 3
 def a_slurmd_that_fails_is_told(site):
     """The host and the coordinator report the cause, also after systemd has given up. The agent starts slurmd when the cause is gone."""
     with_pool(site)
@@ -281,9 +283,17 @@ def packages_that_are_removed_leave_slurm_alone(site):
     joined(site)
     job = site.submit()
     slurmd = site.main_pid("h1", "slurmd")
+    # As an upgrade does.
+    agent, coordinator = site.main_pid("h1", AGENT), site.main_pid("ctl", COORDINATOR)
     site.install("h1", "slurm-enlist")
+    site.install("ctl", "slurm-enlist", "slurm-enlist-coordinator")
+    wait("the agent runs the new program", lambda: site.main_pid("h1", AGENT) not in (agent, "0"), LIMIT)
+    wait("the coordinator does", lambda: site.main_pid("ctl", COORDINATOR) not in (coordinator, "0"), LIMIT)
+    wait("it answers", lambda: site.run("ctl", "slurm-enlist", "node", "list", check=False).returncode == 0, LIMIT)
     site.runs("h1", AGENT, "slurmd.service")
-    site.run("h1", "dpkg", "--purge", "slurm-enlist")
+    site.phase("gpu-1", "Ready")
+    done = site.run("h1", "dpkg", "--purge", "slurm-enlist")
+    expect("this host is still a node of its cluster" in done.stderr, f"dpkg says: {done.stdout}{done.stderr}")
     site.run("ctl", "dpkg", "--purge", "slurm-enlist-coordinator")
     for host, unit in (("h1", AGENT), ("ctl", COORDINATOR)):
         expect(site.state(host, unit) == "inactive", f"{unit} of {host} runs still")

@@ -28,7 +28,7 @@ struct FakeService final : Service {
   core::Result<void> start(const std::vector<std::string>& arguments) override {
     acts.emplace_back("start");
     if (broken) return core::fail(ErrorCode::kUnavailable, "systemctl restart: no");
-    now = {.running = true, .arguments = arguments};
+    now = {.running = true, .arguments = arguments, .image = std::to_string(++images)};
     return {};
   }
   core::Result<void> prepare(const std::vector<std::string>& arguments) override {
@@ -37,6 +37,7 @@ struct FakeService final : Service {
   }
   core::Result<void> reload() override {
     acts.emplace_back("reload");
+    if (reloads) now.image = std::to_string(++images);
     return {};
   }
   core::Result<void> stop() override {
@@ -53,7 +54,8 @@ struct FakeService final : Service {
   ServiceState now;
   core::Result<std::vector<std::string>> on_host = std::vector<std::string>();
   std::vector<std::string> acts;
-  bool broken = false;
+  bool broken = false, reloads = true;
+  int images = 0;
 };
 
 Memory joined() {
@@ -82,9 +84,10 @@ class AgentTest : public ::testing::Test {
     ASSERT_TRUE(transport.answer("/v1/sync", 200, to_json(reply)));
     loop.advance(2s);
   }
-  void gives_key(const std::string& content = "the key", const std::string& key_revision = "k1") {
-    ASSERT_TRUE(transport.answer(
-        "/v1/key", 200, {{"file", "slurm.key"}, {"revision", key_revision}, {"content", core::base64_encode(content)}}));
+  void gives_key(const std::string& content = "the key", const std::string& key_revision = "k1",
+                 const std::string& file = "slurm.key") {
+    ASSERT_TRUE(transport.answer("/v1/key", 200,
+                                 {{"file", file}, {"revision", key_revision}, {"content", core::base64_encode(content)}}));
     loop.advance(2s);
   }
   core::Json report() {
@@ -135,6 +138,44 @@ TEST_F(AgentTest, FromJoiningToReady) {
     if (file == "/etc/slurm/slurm.key") continue;
     EXPECT_THAT(content.first, Not(HasSubstr("the key"))) << file;
   }
+}
+
+TEST_F(AgentTest, ARotatedKeyIsReportedWhenSlurmdHasLoadedIt) {
+  begin(joined());
+  replies();
+  gives_key();
+  EXPECT_EQ(report()["key_loaded"], "k1");
+  service->reloads = false;
+  desired.key_revision = "k2";
+  replies(Phase::kReady);
+  gives_key("two keys", "k2");
+  EXPECT_THAT(service->acts, ElementsAre("start", "reload")) << "never a restart under a job";
+  EXPECT_EQ(files("/etc/slurm/slurm.key"), "two keys");
+  EXPECT_EQ(report()["key_revision"], "k2");
+  EXPECT_EQ(report()["key_loaded"], "") << "slurmd goes on with the program from before";
+  loop.advance(3min);
+  EXPECT_THAT(service->acts, ElementsAre("start", "reload", "reload")) << "it is asked again";
+  service->now.image = "later";
+  loop.advance(15s);
+  EXPECT_EQ(report()["key_loaded"], "k2");
+
+  // The next agent knows it as well.
+  const auto memory = memory_from(files("/var/lib/slurm-enlist/agent.json"));
+  ASSERT_TRUE(memory);
+  EXPECT_EQ(memory->stale_image, "1");
+}
+
+TEST_F(AgentTest, AKeyInAnotherFileNeedsARestartOfSlurmd) {
+  begin(joined());
+  replies();
+  gives_key();
+  desired.key_revision = "k2";
+  replies(Phase::kReady);
+  gives_key("two keys", "k2", "slurm.jwks");
+  EXPECT_THAT(service->acts, ElementsAre("start", "start")) << "a reload would read the file from before";
+  EXPECT_EQ(files("/etc/slurm/slurm.jwks"), "two keys");
+  EXPECT_EQ(files("/etc/slurm/slurm.key"), "the key") << "a slurmd that reloads meanwhile needs it";
+  EXPECT_EQ(report()["key_loaded"], "k2");
 }
 
 TEST_F(AgentTest, ACoordinatorThatIsAwayStopsNothing) {
@@ -268,6 +309,7 @@ TEST_F(AgentTest, TheCheckScriptDecidesWhenSlurmMayStartJobs) {
   EXPECT_EQ(std::ranges::count(host->ran, "/usr/local/bin/check gpu-1 gpu"), ran) << "once for each start of slurmd";
 }
 
+// Requirement 42
 TEST_F(AgentTest, TheDetectorOfGpusAddsWords) {
   options.gpu_detector = "/usr/local/bin/gpus";
   host->programs[options.gpu_detector].out = "Gres=gpu:a100:2\n";
@@ -369,6 +411,7 @@ TEST_F(LeavingAgentTest, GoesOnAfterEachEndOfTheProcess) {
   EXPECT_TRUE(ended);
 }
 
+// Requirement 20
 TEST_F(LeavingAgentTest, NothingIsStoppedWhileStepsRunOrMayRun) {
   at_work();
   service->on_host = {"12.0"};
@@ -413,6 +456,7 @@ TEST_F(LeavingAgentTest, WordsThatSlurmTakesLiveAreWrittenForTheNextStart) {
   EXPECT_THAT(launch_of(*service->now.arguments).conf, HasSubstr("Weight=5"));
 }
 
+// Requirement 40
 TEST_F(LeavingAgentTest, OtherWordsAreStartedAfterTheStop) {
   at_work();
   told(kLeaveStop, Phase::kStopping);
@@ -460,6 +504,8 @@ TEST(AgentMemory, ComesBackAsItWas) {
   memory.desired->controllers = {"a:6817"};
   memory.key = {"slurm.key", "k1", "d"};
   memory.loaded_key = "k0";
+  memory.stale_image = "7.1.8";
+  memory.other_file = true;
   memory.registrations = 7;
   memory.stopped = memory.left = true;
   EXPECT_EQ(memory_from(memory_text(memory)), memory);

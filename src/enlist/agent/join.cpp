@@ -138,7 +138,8 @@ class Join {
                         .cluster = reply->cluster,
                         // The key file of the host stays as the agent has written it.
                         .key = before.key,
-                        .loaded_key = before.loaded_key};
+                        .loaded_key = before.loaded_key,
+                        .stale_image = before.stale_image};
     if (auto written = write_memory(parts_.host, folder, memory); !written) return std::unexpected(written.error());
     return reply;
   }
@@ -191,7 +192,7 @@ class Join {
       const std::string phase = core::get_string(status, {"phase"}), message = core::get_string(status, {"message"});
       error = core::get_string(status, {"error"});
       std::string line = phase.empty() ? "" : phase + (message.empty() ? "" : ": " + message);
-      if (!error.empty()) line += (line.empty() ? "" : " (") + error + (line.empty() ? "" : ")");
+      if (!error.empty() && !message.contains(error)) line += (line.empty() ? "" : " (") + error + (line.empty() ? "" : ")");
       if (!line.empty() && line != shown) say(line);
       if (!line.empty()) shown = line;
       if (phase == to_string(Phase::kReady)) return 0;

@@ -138,6 +138,13 @@ TEST_F(JoinTest, ARefusalBySlurmIsSaid) {
   EXPECT_EQ(err, "slurm-enlist join: the node was refused: the node table of slurmctld is full\n");
 }
 
+TEST_F(JoinTest, WhatTheAgentAndTheCoordinatorBothSayIsShownOnce) {
+  statuses.emplace_back(1s,
+                        core::Json{{"phase", "Refused"}, {"message", "slurmd ended: no disk"}, {"error", "no disk"}}.dump());
+  EXPECT_EQ(run(), 1);
+  EXPECT_THAT(out, HasSubstr("\nRefused: slurmd ended: no disk\n"));
+}
+
 TEST_F(JoinTest, ACoordinatorThatIsAwayIsAskedForTenSeconds) {
   replies = {core::fail(ErrorCode::kUnavailable, "connection refused")};
   EXPECT_EQ(run(), 1);
@@ -226,6 +233,7 @@ TEST_F(JoinTest, AHostThatJoinsAgainKnowsItsKeyFile) {
   auto memory = *read_memory(host, "/var/lib/slurm-enlist");
   memory.key = {"slurm.jwks", "revision", "digest"};
   memory.loaded_key = "revision";
+  memory.stale_image = "7.1.8";
   ASSERT_TRUE(write_memory(host, "/var/lib/slurm-enlist", memory));
   options.again = true;
   ASSERT_EQ(run(), 0);

@@ -23,6 +23,8 @@ constexpr core::Duration kLookAtStart{250}, kLookOnTheWay{1000}, kLookAtRest{100
 constexpr core::Duration kStarts{5000};       ///< So long after an act, slurmd counts as starting.
 constexpr core::Duration kCheckAgain{5000};   ///< After a check that did not pass.
 constexpr core::Duration kFactsAgain{10000};  ///< While slurmd does not run: a driver may come late.
+/// slurmd waits for the requests that it handles before it reloads, and for their prologs.
+constexpr core::Duration kReloads{120'000};
 constexpr std::array<std::string_view, 2> kKeyFiles = {"slurm.key", "slurm.jwks"};
 
 /// Opens at the end of the first reading that began after the act. An earlier one may not show its effect.
@@ -84,14 +86,15 @@ core::Result<std::string> digest_of_key(Host& host, const std::filesystem::path&
 core::Result<SlurmdSeen> see_slurmd(Service& service) {
   auto state = service.state();
   if (!state) return std::unexpected(state.error());
-  return SlurmdSeen{state->running, state->changing, std::move(state->error), std::move(state->arguments), state->started};
+  return SlurmdSeen{state->running, state->changing,        std::move(state->error), std::move(state->arguments),
+                    state->started, std::move(state->image)};
 }
 
 /// A key of somebody else in the file may be that of another cluster, whose daemons need it.
 core::Result<void> put_key(Host& host, const MachineOptions& options, const Memory& memory, const Connection::Key& key,
-                           bool ours) {
+                           const KeyFile& before) {
   const auto file = options.slurm_folder / key.file;
-  if (!ours) {
+  if (before.file != key.file) {
     const auto there = host.read(file);
     if (!there && there.error().code != ErrorCode::kNotFound) return std::unexpected(there.error());
     if (there && *there != key.content)
@@ -102,6 +105,14 @@ core::Result<void> put_key(Host& host, const MachineOptions& options, const Memo
   // The note comes first: a file without it would count as somebody else's.
   if (auto saved = write_memory(host, options.state, memory); !saved) return saved;
   return host.write(file, key.content, 0600);
+}
+
+/// Notes which program runs as slurmd, and then has it read the key file again, which was written before.
+core::Result<void> after_image(Service& service, std::string& stale, const std::function<core::Result<void>()>& act) {
+  auto state = service.state();
+  if (!state) return std::unexpected(state.error());
+  stale = std::move(state->image);
+  return act();
 }
 
 core::Result<void> stop_slurmd(Service& service) {
@@ -180,15 +191,19 @@ Machine::Machine(core::Loop& loop, std::shared_ptr<Host> host, std::shared_ptr<S
       memory_(std::move(memory)),
       saved_(memory_),
       acted_at_(loop.clock().mono() - kStarts),
+      reloaded_at_(loop.clock().mono()),
       next_(loop) {
   check_.wanted = !options_.check.empty();
   carries_out<WriteKey>([this](const auto& act, const Done& done) { write_key(act, done); });
   carries_out<StartSlurmd>([this](const auto& act, const Done& done) { start_slurmd(*act, done); });
   carries_out<ReloadSlurmd>([this](const auto& act, const Done& done) {
-    carry_out([service = service_] { return service->reload(); },
-              [this, act, key = memory_.key.revision] {
+    const auto stale = std::make_shared<std::string>();
+    carry_out([service = service_, stale] { return after_image(*service, *stale, [&] { return service->reload(); }); },
+              [this, act, stale, key = memory_.key.revision] {
                 memory_.registrations = std::max(memory_.registrations, act->registrations);
                 memory_.loaded_key = key;
+                memory_.stale_image = *stale;
+                reloaded_at_ = loop_.clock().mono();
               },
               true, done);
   });
@@ -261,9 +276,10 @@ void Machine::look() {
         seen->program = file_of(*host, options.slurmd);
         if (with_facts) seen->facts = read_facts(*host, options);
         if (!with_facts && seen->program != before && !read_release(*host, options, *seen)) seen->program = before;
+        // A slurmd that is seen after the file has read this file, or was started before.
+        seen->key_digest = digest_of_key(*host, options.slurm_folder, key);
         seen->slurmd = see_slurmd(*service);
         if (leaves) seen->steps = service->steps();
-        seen->key_digest = digest_of_key(*host, options.slurm_folder, key);
         const auto path = options.slurm_folder / "slurm.conf";
         if (const auto conf = host->read(path)) {
           seen->local_conf = path.string();
@@ -280,6 +296,8 @@ void Machine::stop() {
 
 void Machine::looked(Seen seen) {
   ++ended_;
+  seen.not_reloaded = seen.slurmd && seen.slurmd->running && !seen.slurmd->changing && !seen.slurmd->image.empty() &&
+                      seen.slurmd->image == memory_.stale_image && loop_.clock().mono() - reloaded_at_ >= kReloads;
   const bool changed = !seen_ || !same(*seen_, seen);
   const bool starts = (seen.slurmd && seen.slurmd->changing) || loop_.clock().mono() - acted_at_ < kStarts;
   seen_ = std::move(seen);
@@ -350,16 +368,22 @@ void Machine::carry_out(std::function<core::Result<void>()> work, std::function<
 
 void Machine::start_slurmd(const StartSlurmd& act, const Done& done) {
   auto arguments = slurmd_arguments(act.launch.node, act.launch.conf, act.launch.controllers, instance_of(memory_));
-  carry_out([service = service_, arguments = std::move(arguments)] { return service->start(arguments); },
-            [this, number = act.registrations, key = memory_.key.revision] {
-              memory_.registrations = std::max(memory_.registrations, number);
-              memory_.loaded_key = key;
-              memory_.stopped = false;
-              memory_.prepared.clear();
-              check_.instance.clear();  // It is due again for this slurmd.
-              check_at_ = {};
-            },
-            true, done);
+  const auto stale = std::make_shared<std::string>();
+  carry_out(
+      [service = service_, stale, arguments = std::move(arguments)] {
+        return after_image(*service, *stale, [&] { return service->start(arguments); });
+      },
+      [this, stale, number = act.registrations, key = memory_.key.revision] {
+        memory_.registrations = std::max(memory_.registrations, number);
+        memory_.loaded_key = key;
+        memory_.other_file = false;
+        memory_.stale_image = *stale;
+        memory_.stopped = false;
+        memory_.prepared.clear();
+        check_.instance.clear();  // It is due again for this slurmd.
+        check_at_ = {};
+      },
+      true, done);
 }
 
 void Machine::write_key(const std::shared_ptr<const WriteKey>& act, const Done& done) {
@@ -373,15 +397,22 @@ void Machine::key_fetched(const std::shared_ptr<const WriteKey>& act, core::Resu
   if (std::ranges::find(kKeyFiles, key->file) == kKeyFiles.end())
     return done({core::fail(ErrorCode::kInvalid, "the coordinator names no file of a key of auth/slurm"), {}});
   auto memory = std::make_shared<Memory>(act->memory);
-  const bool ours = memory->key.file == key->file;
+  const KeyFile before = memory->key;
+  // slurmd has to read it, also if it is an earlier one again.
+  if (before.revision != key->revision) memory->loaded_key.clear();
+  if (!before.file.empty() && before.file != key->file) memory->other_file = true;
   memory->key = {key->file, key->revision, core::sha256_hex(key->content)};
-  carry_out([host = host_, options = options_, memory, ours,
-             key = std::make_shared<Connection::Key>(*std::move(key))] { return put_key(*host, options, *memory, *key, ours); },
-            [this, memory] {
-              saved_ = *memory;
-              memory_.key = memory->key;
-            },
-            true, done);
+  carry_out(
+      [host = host_, options = options_, memory, before, key = std::make_shared<Connection::Key>(*std::move(key))] {
+        return put_key(*host, options, *memory, *key, before);
+      },
+      [this, memory] {
+        saved_ = *memory;
+        memory_.key = memory->key;
+        memory_.loaded_key = memory->loaded_key;
+        memory_.other_file = memory->other_file;
+      },
+      true, done);
 }
 
 }  // namespace enlist

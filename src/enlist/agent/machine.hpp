@@ -82,7 +82,7 @@ class Machine final : public plan::Target {
   std::string status_;
   std::uint64_t begun_ = 0, ended_ = 0;
   bool looks_again_ = false, checking_ = false, stopped_ = false;
-  core::MonoTime check_at_, acted_at_, facts_at_;
+  core::MonoTime check_at_, acted_at_, facts_at_, reloaded_at_;
   core::Timer next_;
 };
 

@@ -14,7 +14,9 @@ std::string memory_text(const Memory& memory) {
                     {"key", {{"file", memory.key.file}, {"revision", memory.key.revision}, {"digest", memory.key.digest}}},
                     {"loadedKey", memory.loaded_key},
                     {"registrations", memory.registrations}};
+  if (memory.stale_image) out["staleImage"] = *memory.stale_image;
   if (!memory.prepared.empty()) out["prepared"] = memory.prepared;
+  if (memory.other_file) out["otherFile"] = true;
   if (memory.stopped) out["stopped"] = true;
   if (memory.left) out["left"] = true;
   if (memory.desired) out["desired"] = to_json(*memory.desired);
@@ -40,7 +42,9 @@ core::Result<Memory> memory_from(std::string_view text) {
   out.key = {core::get_string(*json, {"key", "file"}), core::get_string(*json, {"key", "revision"}),
              core::get_string(*json, {"key", "digest"})};
   out.loaded_key = core::get_string(*json, {"loadedKey"});
+  if (core::find(*json, {"staleImage"}) != nullptr) out.stale_image = core::get_string(*json, {"staleImage"});
   out.prepared = core::get_string(*json, {"prepared"});
+  out.other_file = core::get_bool(*json, {"otherFile"});
   out.stopped = core::get_bool(*json, {"stopped"});
   out.left = core::get_bool(*json, {"left"});
   if (const core::Json* desired = core::find(*json, {"desired"})) {

@@ -50,6 +50,18 @@ bool key_is_there(const Observed& observed, const Desired& desired) {
          *observed.seen->key_digest == key.digest;
 }
 
+/// No slurmd of this host runs with another key than that in the file.
+bool key_is_loaded(const Observed& observed) {
+  const Memory& memory = observed.memory;
+  const auto& slurmd = observed.seen->slurmd;
+  if (slurmd && !slurmd->running && !slurmd->changing) return true;
+  if (memory.loaded_key != memory.key.revision || memory.other_file) return false;
+  // Each later slurmd has read the file as well.
+  if (observed.reported && observed.reported->key_loaded == memory.key.revision) return true;
+  if (!slurmd || slurmd->changing) return false;
+  return slurmd->arguments && memory.stale_image && !slurmd->image.empty() && slurmd->image != *memory.stale_image;
+}
+
 std::string foreign_slurmd(const Observed& observed) {
   const auto& slurmd = observed.seen->slurmd;
   if (!slurmd || !slurmd->running || slurmd->arguments) return {};
@@ -97,7 +109,8 @@ bool same(const Seen& one, const Seen& other) {
     return a && b ? *a == *b : !a && !b && a.error().message == b.error().message;
   };
   return equal(one.facts, other.facts) && equal(one.slurmd, other.slurmd) && equal(one.key_digest, other.key_digest) &&
-         equal(one.steps, other.steps) && one.local_conf == other.local_conf && one.local_cluster == other.local_cluster;
+         equal(one.steps, other.steps) && one.not_reloaded == other.not_reloaded && one.local_conf == other.local_conf &&
+         one.local_cluster == other.local_cluster;
 }
 
 core::Json StartSlurmd::describe() const {
@@ -182,8 +195,10 @@ Report report_of(const Observed& observed) {
     out.running = seen.slurmd->running;
     out.started = seen.slurmd->started;
   }
-  if (const KeyFile& key = observed.memory.key; seen.key_digest && !key.digest.empty() && *seen.key_digest == key.digest)
+  if (const KeyFile& key = observed.memory.key; seen.key_digest && !key.digest.empty() && *seen.key_digest == key.digest) {
     out.key_revision = key.revision;
+    if (key_is_loaded(observed)) out.key_loaded = key.revision;
+  }
   out.registrations = observed.memory.registrations;
   if (observed.memory.desired && !observed.memory.desired->leave.empty()) {
     out.steps_known = seen.steps.has_value();
@@ -270,12 +285,21 @@ plan::Plan plan(const Observed& observed) {
   if (as_next != **want) {
     const std::string reason = runs ? "it runs with other arguments" : "it does not run";
     out.lane("slurmd").add({kStart, reason, std::make_shared<StartSlurmd>(**want, desired->registrations)});
+  } else if (observed.memory.other_file) {
+    out.lane("slurmd").add(
+        {kStart, "the key has another file now", std::make_shared<StartSlurmd>(**want, desired->registrations)});
   } else if ((runs != *want || !observed.memory.prepared.empty()) && observed.memory.prepared != (*want)->conf) {
     out.lane("slurmd").add({kPrepare, "its next start has other arguments", std::make_shared<PrepareSlurmd>(**want)});
   } else if (observed.memory.registrations < desired->registrations) {
     out.lane("slurmd").add({kReload, "Slurm does not have the node", std::make_shared<ReloadSlurmd>(desired->registrations)});
   } else if (observed.memory.loaded_key != observed.memory.key.revision) {
     out.lane("slurmd").add({kReload, "the key has changed", std::make_shared<ReloadSlurmd>(desired->registrations)});
+  } else if (!observed.memory.stale_image) {
+    out.lane("slurmd").add({kReload, "an earlier agent has not noted which slurmd has read the key",
+                            std::make_shared<ReloadSlurmd>(desired->registrations)});
+  } else if (observed.seen->not_reloaded) {
+    out.lane("slurmd").add(
+        {kReload, "it has not carried out the last reload", std::make_shared<ReloadSlurmd>(desired->registrations)});
   }
   return out;
 }

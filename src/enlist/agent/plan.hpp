@@ -34,7 +34,12 @@ struct Memory {
   std::string node, pool, cluster;
   std::optional<Desired> desired{};  ///< The last that the coordinator said.
   KeyFile key{};
-  std::string loaded_key{};         ///< The revision that was in the file when slurmd was last started or reloaded.
+  std::string loaded_key{};  ///< The revision that was in the file when slurmd was last started or reloaded.
+  /// ServiceState::image just before that. As long as it runs, slurmd may have an earlier key. nullopt: it is not known.
+  std::optional<std::string> stale_image{};
+  /// The key has another file than the one that was there when slurmd was started. slurmd notes that file in its environment,
+  /// and a reload keeps it (fetch_config.c, 24.11 to 26.05), so slurmd has to be restarted.
+  bool other_file = false;
   std::uint64_t registrations = 0;  ///< The last Desired::registrations that was carried out.
   std::string prepared{};           ///< The value of --conf that was written for the next start since slurmd was last started.
   bool stopped = false;             ///< slurmd was stopped because the node leaves, or gets other words.
@@ -57,6 +62,7 @@ struct SlurmdSeen {
   std::string error{};
   std::optional<std::vector<std::string>> arguments{};  ///< nullopt: this program has not started it.
   core::WallTime started{};                             ///< When the process was started; 0: not known.
+  std::string image{};                                  ///< ServiceState::image.
   friend bool operator==(const SlurmdSeen&, const SlurmdSeen&) = default;
 };
 
@@ -67,6 +73,9 @@ struct Seen {
   core::Result<SlurmdSeen> slurmd = core::fail(core::ErrorCode::kUnavailable, "not read yet");
   /// SHA-256 of the file of the auth key; "": there is none. An error: it cannot be read.
   core::Result<std::string> key_digest;
+  /// slurmd was asked to reload a while ago, and the program from before still runs: it may have failed to read its
+  /// configuration.
+  bool not_reloaded = false;
   std::string local_conf{};     ///< The path of a slurm.conf of the host; "": there is none.
   std::string local_cluster{};  ///< ClusterName in it.
   /// The steps on the host (Service::steps). Read only while the node leaves.

@@ -25,6 +25,7 @@ Observed settled() {
   out.memory.desired->key_revision = "k1";
   out.memory.key = {"slurm.key", "k1", "digest"};
   out.memory.loaded_key = "k1";
+  out.memory.stale_image = "";
   out.saved = out.memory;
   out.seen.emplace();
   out.seen->facts = Facts{"h", "boot", "26.05.1", kDetected};
@@ -60,6 +61,43 @@ TEST(AgentPlan, AtRestNothingIsDone) {
 
 TEST(AgentPlan, ANewReportAndStatusAreSaid) {
   EXPECT_THAT(steps(settled()), ElementsAre("report: the host has changed", "write status: what is known has changed"));
+}
+
+TEST(AgentPlan, TheKeyIsLoadedOnlyByAnotherProgramThanTheOneBefore) {
+  Observed observed = settled();
+  observed.seen->slurmd->image = "7.1.9";
+  observed.memory.stale_image.reset();
+  EXPECT_EQ(report_of(observed).key_revision, "k1");
+  EXPECT_EQ(report_of(observed).key_loaded, "") << "an earlier agent did not note what ran before";
+  Observed upgraded = observed;
+  upgraded.saved = upgraded.memory;
+  EXPECT_THAT(steps(reported(upgraded)),
+              ElementsAre("reload slurmd: an earlier agent has not noted which slurmd has read the key"));
+  observed.memory.stale_image = "7.1.9";
+  EXPECT_EQ(report_of(observed).key_loaded, "") << "slurmd was asked to reload, and has not done so";
+  observed.memory.stale_image = "7.1.8";
+  EXPECT_EQ(report_of(observed).key_loaded, "k1");
+  Observed later = reported(observed);
+  later.seen->slurmd->image = "";
+  EXPECT_EQ(report_of(later).key_loaded, "k1") << "it was seen before";
+  later.memory.key.revision = "k2";
+  EXPECT_EQ(report_of(later).key_loaded, "") << "but not with the next file";
+  observed.seen->slurmd->image = "";
+  EXPECT_EQ(report_of(observed).key_loaded, "") << "unknown is not another";
+
+  observed.seen->slurmd->image = "7.1.9";
+  observed.memory.loaded_key = "k0";
+  EXPECT_EQ(report_of(observed).key_loaded, "") << "it was not asked to reload yet";
+  observed.memory.loaded_key = "k1";
+  observed.seen->slurmd->changing = true;
+  EXPECT_EQ(report_of(observed).key_loaded, "");
+  observed.seen->slurmd->changing = false;
+  observed.seen->slurmd->arguments.reset();
+  EXPECT_EQ(report_of(observed).key_loaded, "") << "a slurmd of somebody else";
+  observed.seen->slurmd = SlurmdSeen{};
+  EXPECT_EQ(report_of(observed).key_loaded, "k1") << "none runs, and the next one reads the file";
+  observed.seen->key_digest = "other";
+  EXPECT_EQ(report_of(observed).key_loaded, "");
 }
 
 TEST(AgentPlan, StartsASlurmdThatDoesNotRun) {

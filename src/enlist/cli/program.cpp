@@ -49,9 +49,15 @@ struct Flags {
   bool reset = false;
   bool force = false;
   int wait = -1;  ///< In seconds; -1: without a limit.
+  // Of `rotate`: names of hosts and nodes.
+  std::vector<std::string> also, acknowledge, without;
+  bool abandon = false;
+  std::string lifetime;
 };
 
 constexpr std::chrono::milliseconds kShowAgain{500};
+/// So many hosts are shown for which a rotation waits.
+constexpr std::size_t kShownHosts = 20;
 
 class Commands {
  public:
@@ -161,8 +167,9 @@ class Commands {
     return told(ask("/v1/nodes/keep", {{"nodes", flags_.hosts}}), [](const core::Json&) { return "done\n"; });
   }
   int revoke_nodes() const {
-    return told(ask("/v1/nodes/revoke", {{"nodes", flags_.hosts}}),
-                [](const core::Json&) { return "done; the hosts still have the auth key of the cluster: replace it\n"; });
+    return told(ask("/v1/nodes/revoke", {{"nodes", flags_.hosts}}), [](const core::Json&) {
+      return "done; the hosts still have the auth key of the cluster: slurm-enlist rotate\n";
+    });
   }
   int drain_node() const {
     return told(ask("/v1/nodes/drain", {{"nodes", core::Json::array({flags_.name})}, {"reason", flags_.reason}}),
@@ -185,9 +192,46 @@ class Commands {
         show(shown, flags_.name, or_dash(core::get_string(pool, {"problem"})));
         return false;
       }
-      show(shown, flags_.name, "it is removed");
+      show(shown, flags_.name, "it is removed; slurmctld drops its partition within seconds");
       return true;
     });
+  }
+
+  int rotate() const {
+    const int verbs = (flags_.acknowledge.empty() ? 0 : 1) + (flags_.without.empty() ? 0 : 1) + (flags_.abandon ? 1 : 0);
+    const bool begins = verbs == 0;
+    if (verbs > 1) return wrong("rotate: --acknowledge, --without and --abandon need a command each");
+    if (!begins && (!flags_.also.empty() || !flags_.lifetime.empty()))
+      return wrong("rotate: --also and --lifetime are for the begin of a rotation");
+    if (!flags_.acknowledge.empty()) return changed(ask("/v1/rotation/acknowledge", {{"hosts", flags_.acknowledge}}));
+    if (!flags_.without.empty()) return changed(ask("/v1/rotation/without", {{"nodes", flags_.without}}));
+    std::int64_t lifetime = 0;
+    if (!flags_.lifetime.empty()) {
+      const auto time = parse_time(flags_.lifetime);
+      if (!time) return wrong("--lifetime " + time.error().message);
+      lifetime = time->count();
+    }
+    const auto asked = begins ? ask("/v1/rotation", {{"also", flags_.also}, {"lifetime_s", lifetime}})
+                              : ask("/v1/rotation/abandon", core::Json::object());
+    if (!asked) return failed(asked.error());
+    if (begins) outside_.write_out(holders_of(*asked));
+    std::string shown;
+    bool done = false;
+    const int code = wait_until("the rotation goes on", [&]() -> core::Result<bool> {
+      const auto status = ask("/v1/rotation");
+      if (!status) return std::unexpected(status.error());
+      std::string text = rotation_text(*status);
+      if (text != shown) outside_.write_out(text);
+      shown = std::move(text);
+      done = core::get_string(*status, {"result"}).starts_with("done") || !begins;
+      return !core::get_bool(*status, {"running"});
+    });
+    return code == 0 && flags_.wait != 0 && !done ? 1 : code;
+  }
+
+  int rotation_status() const {
+    return told(ask("/v1/rotation"),
+                [this](const core::Json& body) { return flags_.output == "json" ? body.dump(2) + "\n" : rotation_text(body); });
   }
 
   int destroy_jobs() const {
@@ -209,6 +253,43 @@ class Commands {
   }
 
  private:
+  int changed(const core::Result<core::Json>& answer) const {
+    return told(answer, [](const core::Json& body) { return rotation_text(body); });
+  }
+
+  static std::string holders_of(const core::Json& status) {
+    std::string out = "The hosts of slurm-enlist's nodes and this host hold the key, and get the new one by themselves.\n";
+    const core::Json holders = members(status, "holders");
+    for (const core::Json& holder : holders) {
+      out += fmt::format("{} holds it, too: copy the file there in each phase, {}, and acknowledge it.\n",
+                         core::get_string(holder, {"host"}), core::get_string(holder, {"what"}));
+    }
+    return out +
+           "No other host is taken to hold it. If one does, such as a login host with sackd: slurm-enlist rotate --abandon, "
+           "and name it with --also.\n";
+  }
+
+  static std::string rotation_text(const core::Json& status) {
+    const std::string phase = core::get_string(status, {"phase"}), result = core::get_string(status, {"result"});
+    if (phase.empty()) return or_dash(core::get_string(status, {"problem"}, "there was no rotation")) + "\n";
+    if (!core::get_bool(status, {"running"})) return result + "\n";
+    std::string out = phase + (core::get_bool(status, {"abandoned"}) ? " (abandoned)" : "") + "\n";
+    for (const char* member : {"problem", "refusal", "waits"}) {
+      if (const std::string text = core::get_string(status, {member}); !text.empty())
+        out += fmt::format("  {}: {}\n", member, text);
+    }
+    std::size_t shown = 0;
+    for (const core::Json& host : members(status, "hosts")) {
+      if (++shown > kShownHosts) break;
+      const std::string name = core::get_string(host, {"host"}), why = core::get_string(host, {"why"});
+      out += core::get_bool(host, {"acknowledge"})
+                 ? fmt::format("  {}: copy slurm.jwks there, {}, then: slurm-enlist rotate --acknowledge {}\n", name, why, name)
+                 : fmt::format("  {}: {}\n", name, why);
+    }
+    if (shown > kShownHosts) out += fmt::format("  and {} other hosts\n", members(status, "hosts").size() - kShownHosts);
+    return out;
+  }
+
   [[nodiscard]] core::Result<core::Json> the_node() const {
     const auto answer = ask("/v1/nodes");
     if (!answer) return std::unexpected(answer.error());
@@ -331,7 +412,10 @@ int run_program(const Outside& outside, const std::vector<std::string>& words) {
         ->capture_default_str();
     out->add_option("--state", flags.connection.state, "The coordinator's folder, with the administrators' key")
         ->capture_default_str();
-    out->callback([&chosen, &commands, run] { chosen = [&commands, run] { return (commands.*run)(); }; });
+    out->callback([&chosen, &commands, run] {
+      // A command within another one is run first.
+      if (!chosen) chosen = [&commands, run] { return (commands.*run)(); };
+    });
     return out;
   };
   const auto lists = [&](CLI::App* list) {
@@ -358,6 +442,16 @@ int run_program(const Outside& outside, const std::vector<std::string>& words) {
   token->add_option("--uses", flags.uses, "How many hosts can join with it")
       ->capture_default_str()
       ->check(CLI::Range(1, 10000));
+  CLI::App* rotate = command(&root, "rotate", "Replace the auth key of the cluster while jobs run", &Commands::rotate);
+  rotate->add_option("--also", flags.also, "Further hosts that hold the key, such as login hosts: HOST,...")->delimiter(',');
+  rotate->add_option("--lifetime", flags.lifetime, "How long what was signed is accepted, if longer than slurm.conf says: 10m");
+  rotate->add_option("--acknowledge", flags.acknowledge, "These hosts have loaded the file of this phase: HOST,...")
+      ->delimiter(',');
+  rotate->add_option("--without", flags.without, "Do not wait for these nodes, on which Slurm has no job: NODE,...")
+      ->delimiter(',');
+  rotate->add_flag("--abandon", flags.abandon, "Go back to the old key");
+  waits(rotate);
+  lists(command(rotate, "status", "Show what the rotation waits for", &Commands::rotation_status));
   CLI::App* destroy =
       command(&root, "destroy-jobs", "End the jobs on a node, or on all nodes of a pool, now", &Commands::destroy_jobs);
   destroy->add_option("NODE", flags.node, "The node");

@@ -205,11 +205,11 @@ TEST_F(ProgramTest, OtherVerbsForNodesAndPools) {
               ElementsAre(R"(/v1/nodes/keep {"nodes":["a-1","a-2"]})", R"(/v1/nodes/revoke {"nodes":["a-1"]})",
                           R"(/v1/nodes/drain {"nodes":["a-1"],"reason":"bad fan"})", R"(/v1/nodes/resume {"nodes":["a-1"]})"));
   asked.clear();
-  answers["/v1/pools"] = {{"pools", core::Json::array({{{"name", "gpu"}, {"problem", "it is being removed: 1 nodes leave"}}})}};
+  answers["/v1/pools"] = {{"pools", core::Json::array({{{"name", "gpu"}, {"problem", "it is being removed: 1 node leaves"}}})}};
   on_sleep = [this] { answers["/v1/pools"] = {{"pools", core::Json::array()}}; };
   EXPECT_EQ(run("pool remove gpu"), 0) << err;
   EXPECT_EQ(asked.front(), R"(/v1/pools/remove {"force":false,"name":"gpu"})");
-  EXPECT_EQ(out, "gpu: it is being removed: 1 nodes leave\ngpu: it is removed\n");
+  EXPECT_EQ(out, "gpu: it is being removed: 1 node leaves\ngpu: it is removed; slurmctld drops its partition within seconds\n");
 }
 
 TEST_F(ProgramTest, JobsThatWereEndedAreNamed) {
@@ -235,6 +235,60 @@ TEST(AnswerTest, KeysThatAreMissingAreNamed) {
   const auto answer = ask_coordinator({.state = "/nonexistent"}, "/v1/pools", nullptr);
   ASSERT_FALSE(answer);
   EXPECT_THAT(answer.error().message, HasSubstr("/nonexistent/admin.crt does not exist"));
+}
+
+TEST_F(ProgramTest, ARotationIsBegunAndShownUntilItEnds) {
+  answers["/v1/rotation"] = {{"phase", "Spread"},
+                             {"running", true},
+                             {"holders", {{{"host", "db"}, {"what", "restart slurmdbd"}}}},
+                             {"hosts",
+                              {{{"host", "gpu-1"}, {"why", "it has the key file"}, {"acknowledge", false}},
+                               {{"host", "db"}, {"why", "restart slurmdbd"}, {"acknowledge", true}}}}};
+  on_sleep = [this] {
+    answers["/v1/rotation"] = {{"phase", "Ended"}, {"running", false}, {"result", "done: the cluster has a new key"}};
+  };
+  EXPECT_EQ(run("rotate --also login1,login2 --lifetime 10m"), 0);
+  EXPECT_THAT(asked.front(), HasSubstr(R"(/v1/rotation {"also":["login1","login2"],"lifetime_s":600})"));
+  EXPECT_THAT(out, HasSubstr("db holds it, too: copy the file there in each phase, restart slurmdbd"));
+  EXPECT_THAT(out, HasSubstr("gpu-1: it has the key file\n"));
+  EXPECT_THAT(out, HasSubstr("slurm-enlist rotate --acknowledge db\n"));
+  EXPECT_THAT(out, HasSubstr("done: the cluster has a new key\n"));
+}
+
+TEST_F(ProgramTest, ARotationThatEndsWithoutANewKeyIsAFailure) {
+  answers["/v1/rotation"] = {{"phase", "Ended"}, {"running", false}, {"result", "slurmctld refused to load the keys"}};
+  EXPECT_EQ(run("rotate"), 1);
+  answers["/v1/rotation/abandon"] = core::Json::object();
+  EXPECT_EQ(run("rotate --abandon"), 0) << "that is what was wanted";
+  answers["/v1/rotation"] = {{"phase", "Sign"}, {"running", true}, {"waits", "what was signed expires"}};
+  EXPECT_EQ(run("rotate --wait 3"), 1);
+  EXPECT_THAT(err, HasSubstr("the rotation goes on still"));
+  EXPECT_EQ(run("rotate --wait 0"), 0);
+}
+
+TEST_F(ProgramTest, HostsOfARotationAreAcknowledgedAndLeftOut) {
+  answers["/v1/rotation/acknowledge"] = answers["/v1/rotation/without"] = {{"phase", "Sign"}, {"running", true}};
+  EXPECT_EQ(run("rotate --acknowledge db,login1"), 0);
+  EXPECT_EQ(run("rotate --without gpu-1"), 0);
+  EXPECT_THAT(asked, ElementsAre(R"(/v1/rotation/acknowledge {"hosts":["db","login1"]})",
+                                 R"(/v1/rotation/without {"nodes":["gpu-1"]})"));
+  asked.clear();
+  EXPECT_EQ(run("rotate --acknowledge db --abandon"), 2);
+  EXPECT_EQ(run("rotate --acknowledge db --also x"), 2);
+  EXPECT_EQ(run("rotate --lifetime soon"), 2);
+  EXPECT_THAT(asked, IsEmpty());
+}
+
+TEST_F(ProgramTest, TheStatusOfARotationIsShown) {
+  answers["/v1/rotation"] = {{"phase", ""}, {"running", false}};
+  EXPECT_EQ(run("rotate status"), 0);
+  EXPECT_EQ(out, "there was no rotation\n");
+  EXPECT_THAT(asked, ElementsAre("/v1/rotation")) << "it begins none";
+  answers["/v1/rotation"] = {{"phase", "Spread"}, {"running", true}, {"problem", "somebody else has changed the keys"}};
+  run("rotate status");
+  EXPECT_EQ(out, "Spread\n  problem: somebody else has changed the keys\n");
+  run("rotate status -o json");
+  EXPECT_EQ(core::parse_json(out), answers["/v1/rotation"]);
 }
 
 }  // namespace

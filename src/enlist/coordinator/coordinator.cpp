@@ -32,6 +32,7 @@ Coordinator::Coordinator(core::Loop& loop, core::Random& random, core::Logger& l
                    pools_.looked(changed);
                    passes_.caches_changed();
                  }),
+      rotation_target_(loop, random, log, store, host, files_),
       slurm_target_(loop, clusters),
       executor_(loop, router_),
       passes_(loop, random, log, executor_, {},
@@ -51,8 +52,13 @@ Coordinator::Coordinator(core::Loop& loop, core::Random& random, core::Logger& l
              [this](const run::Key& key) {
                passes_.wake({passes_.id_of("pools"), key});
              }),
+      rotation_(loop, store, clusters, kCluster, files_, std::move(options.own_host),
+                [this](const run::Key& key) {
+                  passes_.wake({passes_.id_of("rotation"), key});
+                }),
       server_(loop, random, log, store, clusters, files_, with_cluster(std::move(options.server)),
-              [this](const std::string& node) { nodes_.heard(node); }),
+              {.heard = [this](const std::string& node) { nodes_.heard(node); },
+               .rotation = [this] { return rotation_.status(); }}),
       shutdown_(loop, log, kStopGrace,
                 {.passes = [this] { return passes_.under_way(); },
                  .stop_watches =
@@ -67,16 +73,20 @@ Coordinator::Coordinator(core::Loop& loop, core::Random& random, core::Logger& l
         slurmrestd_.changed(change);
         nodes_.changed(change);
         pools_.changed(change);
+        rotation_.changed(change);
         passes_.caches_changed();
       })) {
   router_.add(store_target_);
   router_.add(pool_file_);
+  router_.add(rotation_target_);
   router_.add(slurm_target_);
   passes_.add(nodes_);
   passes_.add(pools_);
+  passes_.add(rotation_);
   store_.listen([this](const Changes& changes) {
     nodes_.changed(changes);
     pools_.changed(changes);
+    rotation_.changed(changes);
     server_.changed();
   });
 }
@@ -89,6 +99,7 @@ void Coordinator::start() {
   files_.start();
   nodes_.start();
   pools_.start();
+  rotation_.start();
   pool_file_.look();
 }
 
@@ -105,7 +116,9 @@ bool Coordinator::ready() const {
 void Coordinator::files_changed() {
   if (files_.facts()) slurmrestd_.use(*files_.facts());
   nodes_.start();
+  rotation_.files_changed();
   server_.changed();
+  passes_.caches_changed();
 }
 
 }  // namespace enlist

@@ -18,6 +18,7 @@
 #include "enlist/coordinator/nodes_controller.hpp"
 #include "enlist/coordinator/pools_controller.hpp"
 #include "enlist/coordinator/pools_target.hpp"
+#include "enlist/coordinator/rotation_controller.hpp"
 #include "enlist/coordinator/server.hpp"
 #include "enlist/coordinator/slurm_files.hpp"
 #include "enlist/coordinator/slurmrestd.hpp"
@@ -39,6 +40,7 @@ struct CoordinatorOptions {
   SlurmrestdOptions slurmrestd{};
   std::filesystem::path slurm_conf = "/etc/slurm/slurm.conf";
   std::optional<core::Duration> forget_dead_after{};  ///< NodeObserved::forget_dead_after.
+  std::string own_host{};                             ///< The name of this host, as SlurmctldHost may name it.
 };
 
 class Coordinator {
@@ -68,12 +70,14 @@ class Coordinator {
   Slurmrestd slurmrestd_;
   StoreTarget store_target_;
   FileTarget pool_file_;
+  RotationTarget rotation_target_;
   slurm::Target slurm_target_;
   plan::Router router_;
   plan::Executor executor_;
   run::Passes passes_;
   NodesController nodes_;
   PoolsController pools_;
+  RotationController rotation_;
   Server server_;
   run::Shutdown shutdown_;
   slurm::Clusters::ListenerId listener_;

@@ -332,6 +332,9 @@ std::string last_drain(const std::vector<core::Json>& posted) {
   return core::get_string(posted.back(), {"reason"});
 }
 
+// Requirement 19
+// Requirement 20
+// Requirement 21
 TEST_F(CoordinatorTest, ANodeLeavesWhenItsJobHasEnded) {
   report(kRuns);
   show("i1", R"("MIXED")", "");

@@ -192,7 +192,8 @@ int init_coordinator(const InitOptions& options, Host& host, core::Random& rando
     out(key.empty() ? "Now run: scontrol reconfigure\n"
                     : fmt::format("{} takes effect when slurmctld restarts. Now run: systemctl restart slurmctld\n", key));
   }
-  out("Then start the coordinator: slurm-enlist coordinator run\n");
+  out("Then start the coordinator: systemctl enable --now slurm-enlist-coordinator (without systemd: slurm-enlist coordinator "
+      "run)\n");
   return 0;
 }
 

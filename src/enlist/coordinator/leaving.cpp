@@ -87,17 +87,17 @@ core::Result<Changes> revoke(const Contents& now, const std::vector<std::string>
   return changes;
 }
 
-core::Result<Changes> remove_pool(const Contents& now, const SlurmNow& slurm, const std::string& name, bool force) {
+core::Result<Changes> remove_pool(const Contents& now, const LiveJobs& live, const std::string& name, bool force) {
   const auto found = now.pools.find(name);
   if (found == now.pools.end())
     return core::fail(ErrorCode::kNotFound,
                       fmt::format("there is no pool {}; slurm-enlist pool list shows all", name.substr(0, 100)));
   if (found->second.removing) return Changes{};
-  if (!slurm.snapshot->complete())
+  if (!live)
     return core::fail(ErrorCode::kUnavailable,
                       "Slurm does not answer the coordinator, so nobody knows whether jobs use the pool; "
                       "try again when it does");
-  const std::vector<std::string> jobs = jobs_in(*slurm.snapshot, name);
+  const std::vector<std::string> jobs = jobs_in(*live, name);
   if (!jobs.empty() && !force) {
     std::string list;
     for (std::size_t i = 0; i < std::min(jobs.size(), kMostNamed); ++i) list += (i == 0 ? "" : ", ") + jobs[i];

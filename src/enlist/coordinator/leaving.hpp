@@ -2,6 +2,7 @@
 // caller commits the changes. A request that was carried out already changes nothing.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "core/result.hpp"
 #include "enlist/coordinator/joining.hpp"
 #include "enlist/store/store.hpp"
+#include "slurm/model.hpp"
 
 namespace enlist {
 
@@ -23,9 +25,11 @@ namespace enlist {
 /// Takes away the access of nodes to the coordinator. Error: kNotFound.
 [[nodiscard]] core::Result<Changes> revoke(const Contents& now, const std::vector<std::string>& nodes);
 
+/// The jobs that Slurm, asked now, has; or why it did not answer.
+using LiveJobs = core::Result<std::vector<std::shared_ptr<const slurm::Job>>>;
+
 /// Begins to remove a pool, and deletes its tokens. Errors: kNotFound; kUnavailable (Slurm does not answer); kConflict, with
 /// the jobs that run or wait in the partition, unless `force`. Then they are waited for.
-[[nodiscard]] core::Result<Changes> remove_pool(const Contents& now, const SlurmNow& slurm, const std::string& pool,
-                                                bool force);
+[[nodiscard]] core::Result<Changes> remove_pool(const Contents& now, const LiveJobs& live, const std::string& pool, bool force);
 
 }  // namespace enlist

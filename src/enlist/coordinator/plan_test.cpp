@@ -246,6 +246,7 @@ struct WordsPlanTest : LeavePlanTest {
   }
 };
 
+// Requirement 38
 TEST_F(WordsPlanTest, NothingIsWrittenBeforeTheRecordIsGone) {
   plan::Plan made = leave();
   EXPECT_THAT(steps(made), ElementsAre("record phase gpu-1: Stopping"));
@@ -269,6 +270,7 @@ TEST_F(WordsPlanTest, NothingIsWrittenBeforeTheRecordIsGone) {
   EXPECT_EQ(recorded(made).confirmed, "") << "a record with other values is not taken for the new one";
 }
 
+// Requirement 2
 TEST_F(WordsPlanTest, WhatPeopleHaveSetIsWrittenDownBeforeTheRecordIsDeleted) {
   node.phase = Phase::kStopping;
   node.configuring.stop = node.report.stopped = true;

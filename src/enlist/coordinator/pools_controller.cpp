@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "enlist/coordinator/rotation_plan.hpp"
+
 namespace enlist {
 namespace {
 
@@ -29,16 +31,16 @@ void PoolsController::wake() {
 }
 
 void PoolsController::start() {
-  wanted_ = pool_file(store_.contents().pools);
+  wanted_ = pool_file(store_.contents().pools, key_mark_of(store_.contents().values));
   wake();
 }
 
 void PoolsController::changed(const Changes& changes) {
   const auto removing = [](const auto& entry) { return entry.second.removing; };
   if (std::ranges::any_of(store_.contents().pools, removing)) wake();
-  if (changes.pools.empty()) return;
+  if (changes.pools.empty() && !changes.values.contains(kRotationValue)) return;
   // Most changes do not concern the file: each node that joins changes its pool's next number.
-  std::string wanted = pool_file(store_.contents().pools);
+  std::string wanted = pool_file(store_.contents().pools, key_mark_of(store_.contents().values));
   if (wanted == wanted_) return;
   wanted_ = std::move(wanted);
   const core::MonoTime now = loop_.clock().mono();
@@ -59,6 +61,7 @@ std::shared_ptr<const PoolsObserved> PoolsController::observe_typed(const run::K
   const Contents& contents = store_.contents();
   auto out = std::make_shared<PoolsObserved>(PoolsObserved{.context = context, .cluster = cluster_});
   out->pools = contents.pools;
+  out->key_mark = key_mark_of(contents.values);
   for (const auto& [name, node] : contents.nodes) {
     const auto pool = contents.pools.find(node.pool);
     if (pool == contents.pools.end() || !pool->second.removing) continue;

@@ -165,7 +165,7 @@ struct Decision {
 };
 
 Decision decide(const PoolsObserved& observed, rollout::State now, const std::optional<std::string>& loaded, plan::Plan& plan) {
-  const rollout::Wanted wanted = content(pool_file(observed.pools));
+  const rollout::Wanted wanted = content(pool_file(observed.pools, observed.key_mark));
   // slurmctld has accepted the file after all, for example after the reply was lost and the former file was written back.
   if (loaded == wanted.hash && now.offered_hash != wanted.hash) now = accepted(wanted);
   const rollout::Slurmctld slurmctld{.loaded = loaded,
@@ -228,7 +228,7 @@ void remove_pools(const PoolsObserved& observed, bool in_force, Problems& proble
           {{"leave", "pool", name}, "no job uses it", std::make_shared<LeavePool>(name, observed.context.now)});
       told("its nodes leave");
     } else if (left != observed.left.end() && left->second.nodes > 0) {
-      told(std::to_string(left->second.nodes) + " nodes leave");
+      told(left->second.nodes == 1 ? "1 node leaves" : std::to_string(left->second.nodes) + " nodes leave");
     } else {
       plan.lane("removal").add({{"forget", "pool", name}, "it has no nodes and no jobs", std::make_shared<ForgetPool>(name)});
       told("its partition is removed");
@@ -286,8 +286,14 @@ plan::StepId reconfigure_id(const rollout::State& state) {
 }
 
 std::vector<std::string> jobs_in(const slurm::Snapshot& slurm, std::string_view partition) {
+  std::vector<std::shared_ptr<const slurm::Job>> jobs;
+  for (const auto& [id, job] : slurm.jobs) jobs.push_back(job);
+  return jobs_in(jobs, partition);
+}
+
+std::vector<std::string> jobs_in(const std::vector<std::shared_ptr<const slurm::Job>>& jobs, std::string_view partition) {
   std::vector<std::string> out;
-  for (const auto& [id, job] : slurm.jobs) {
+  for (const auto& job : jobs) {
     if (!job->in_queue()) continue;
     bool uses = job->partition.empty();  // A job that could not be read may use any partition.
     for (std::string_view names = job->partition; !names.empty();) {
@@ -314,7 +320,7 @@ plan::Plan plan_pools(const PoolsObserved& observed) {
 
   const std::optional<std::string> loaded = rollout::loaded(Owner::kEnlistment, observed.slurm);
   auto [next, problems] = decide(observed, *stored, loaded, out);
-  remove_pools(observed, loaded && *loaded == hash_of(pool_file(observed.pools)), problems, out);
+  remove_pools(observed, loaded && *loaded == hash_of(pool_file(observed.pools, observed.key_mark)), problems, out);
   // A refusal counts until it is stored.
   out.remember(reconfigure_id(*stored));
   add_record(observed, !observed.state || next != *stored ? std::optional(to_json(next)) : std::nullopt, problems, lane);

@@ -52,6 +52,7 @@ struct PoolsObserved {
   plan::Context context;
   slurm::ClusterKey cluster;
   std::map<std::string, Pool> pools{};
+  std::string key_mark{};                         ///< The revision of the auth key in the pool file (key_mark_of).
   std::optional<core::Json> state{}, problems{};  ///< The values kRolloutValue and kProblemsValue of the store.
   std::optional<Edits> edits{};                   ///< nullopt: this process has seen no change that is not offered.
   /// The pool file as it was last read. nullopt: there is none. An error means that nothing is known.
@@ -68,6 +69,8 @@ struct PoolsObserved {
 
 /// Returns the jobs that run or wait in a partition, as "12 (RUNNING)". A job whose partition cannot be read is among them.
 [[nodiscard]] std::vector<std::string> jobs_in(const slurm::Snapshot& slurm, std::string_view partition);
+[[nodiscard]] std::vector<std::string> jobs_in(const std::vector<std::shared_ptr<const slurm::Job>>& jobs,
+                                               std::string_view partition);
 
 /// Return the state of the rollout as it is stored, and read it. Error: kInvalid with the member's name.
 [[nodiscard]] core::Json to_json(const slurm::rollout::State& state);

@@ -385,6 +385,8 @@ TEST_F(PoolsPlan, ALostStoreEndsNoJobs) {
   EXPECT_THAT(steps(), ElementsAre("record")) << "a job that could not be read may use any partition";
 }
 
+// Requirement 26
+// Requirement 28
 TEST_F(PoolsPlan, RemovesAPoolAfterItsJobsAndItsNodes) {
   Pools pools = of({pool("cpu"), pool("gpu", "State=UP MaxTime=60")});
   pools["gpu"].removing = true;
@@ -412,6 +414,7 @@ TEST_F(PoolsPlan, RemovesAPoolAfterItsJobsAndItsNodes) {
   EXPECT_THAT(act<WritePoolFile>()->text, testing::Not(HasSubstr("gpu")));
 }
 
+// Requirement 48
 TEST_F(PoolsPlan, WaitsForJobsThatStart) {
   observed.pools = both;
   const core::Error busy{core::ErrorCode::kBusy, "job 7 is starting", 0, {}, {}};

@@ -100,6 +100,7 @@ class Process final : public run::Shell {
     if (auto bound = join_->start(); !bound) return fail("--join-addr", bound.error());
     if (auto bound = agents_->start(); !bound) return fail("--agent-addr", bound.error());
     options.slurm_conf = slurm_conf_;
+    options.own_host = own_host_name();
     if (!forget_dead_after_.empty()) {
       const auto time = parse_time(forget_dead_after_);
       if (!time) return fail("--forget-dead-after", time.error());

@@ -8,6 +8,7 @@
 #include "enlist/coordinator/leaving.hpp"
 #include "enlist/coordinator/node_words.hpp"
 #include "enlist/coordinator/pools_acts.hpp"
+#include "enlist/coordinator/rotating.hpp"
 #include "enlist/wire/token.hpp"
 #include "slurm/holds.hpp"
 
@@ -24,6 +25,7 @@ constexpr int kLongestWait = 30000;
 constexpr std::size_t kLongestLine = 1000;
 /// So many steps of a report are kept: it matters only whether there are any.
 constexpr std::size_t kMostSteps = 100;
+constexpr std::int64_t kLongestLifetime = 7LL * 24 * 3600;
 constexpr std::int64_t kLongestToken = 30LL * 24 * 3600, kMostUses = 10000;
 
 net::HttpResponse answer(int status, const core::Json& body) {
@@ -81,8 +83,8 @@ std::string one_line(std::string text) {
 }
 
 Report cleaned(Report report) {
-  for (std::string* text :
-       {&report.hostname, &report.boot_id, &report.slurm_version, &report.instance_id, &report.key_revision, &report.error})
+  for (std::string* text : {&report.hostname, &report.boot_id, &report.slurm_version, &report.instance_id, &report.key_revision,
+                            &report.key_loaded, &report.error})
     *text = one_line(std::move(*text));
   if (report.steps.size() > kMostSteps) report.steps.resize(kMostSteps);
   for (std::string& step : report.steps) step = one_line(std::move(step));
@@ -92,7 +94,7 @@ Report cleaned(Report report) {
 }  // namespace
 
 Server::Server(core::Loop& loop, core::Random& random, core::Logger& log, Store& store, slurm::Clusters& clusters,
-               SlurmFiles& files, ServerOptions options, std::function<void(const std::string&)> heard)
+               SlurmFiles& files, ServerOptions options, Callbacks callbacks)
     : loop_(loop),
       random_(random),
       log_(log),
@@ -101,7 +103,7 @@ Server::Server(core::Loop& loop, core::Random& random, core::Logger& log, Store&
       files_(files),
       options_(std::move(options)),
       slurm_requests_(clusters, options_.cluster),
-      heard_(std::move(heard)) {}
+      callbacks_(std::move(callbacks)) {}
 Server::~Server() = default;
 
 SlurmNow Server::slurm_now() const {
@@ -195,7 +197,7 @@ void Server::sync(const net::HttpRequest& request, const Node& node, Reply reply
   if (!read) return reply(refusal(read.error()));
   read->report = cleaned(std::move(read->report));
   if (read->report == node.report) {
-    heard_(node.name);
+    callbacks_.heard(node.name);
     return settle(node.name, *read, std::move(reply));
   }
   store_.commit(
@@ -211,7 +213,7 @@ void Server::sync(const net::HttpRequest& request, const Node& node, Reply reply
        reply = std::move(reply)](core::Result<void> result) {
         if (alive.expired()) return;
         if (!result) return reply(refusal(result.error()));
-        heard_(name);
+        callbacks_.heard(name);
         // Slurm may show the slurmd that the report is about before the next poll is due.
         if (sync.report.running) clusters_.poll_soon(options_.cluster);
         settle(name, sync, reply);
@@ -297,6 +299,10 @@ void Server::serve_admin(const net::HttpRequest& request, Reply reply) {
   if (path == "/v1/tokens" && request.method == "POST") return make_token(request, std::move(reply));
   if (path == "/v1/pools/remove" && request.method == "POST") return remove_pool(request, std::move(reply));
   if (path == "/v1/jobs/end" && request.method == "POST") return end_jobs(request, std::move(reply));
+  constexpr std::string_view kRotation = "/v1/rotation";
+  if (path == kRotation && request.method == "GET") return reply(answer(200, callbacks_.rotation()));
+  if (path.starts_with(kRotation) && request.method == "POST")
+    return serve_rotation(path.substr(kRotation.size()), request, std::move(reply));
   constexpr std::string_view kNodes = "/v1/nodes/";
   if (path.starts_with(kNodes) && request.method == "POST")
     return serve_nodes(path.substr(kNodes.size()), request, std::move(reply));
@@ -415,14 +421,20 @@ void Server::remove_pool(const net::HttpRequest& request, Reply reply) {
   const core::Result<core::Json> body = core::parse_json(request.body);
   if (!body || !body->is_object()) return reply(refusal(422, "the body is not a JSON object"));
   const std::string name = core::get_string(*body, {"name"});
-  store_.commit([this, name, force = core::get_bool(*body, {"force"})](
-                    const Contents& now) { return enlist::remove_pool(now, slurm_now(), name, force); },
-                [this, alive = std::weak_ptr(alive_), name, reply = std::move(reply)](const core::Result<void>& result) {
-                  if (alive.expired()) return;
-                  if (!result) return reply(refusal(result.error()));
-                  log_.info("a pool is being removed", {{"pool", name}});
-                  reply(answer(200, core::Json::object()));
-                });
+  const bool force = core::get_bool(*body, {"force"});
+  // A job that was submitted just now is not in the snapshot yet.
+  clusters_.live_jobs(
+      options_.cluster, [this, alive = std::weak_ptr(alive_), name, force, reply = std::move(reply)](LiveJobs jobs) {
+        if (alive.expired()) return;
+        store_.commit(
+            [name, force, jobs = std::move(jobs)](const Contents& now) { return enlist::remove_pool(now, jobs, name, force); },
+            [this, alive, name, reply](const core::Result<void>& result) {
+              if (alive.expired()) return;
+              if (!result) return reply(refusal(result.error()));
+              log_.info("a pool is being removed", {{"pool", name}});
+              reply(answer(200, core::Json::object()));
+            });
+      });
 }
 
 void Server::end_jobs(const net::HttpRequest& request, Reply reply) {
@@ -446,6 +458,46 @@ void Server::end_jobs(const net::HttpRequest& request, Reply reply) {
         }
         reply(answer(200, {{"jobs", *jobs}}));
       });
+}
+
+void Server::serve_rotation(const std::string& verb, const net::HttpRequest& request, Reply reply) {
+  const core::Result<core::Json> body = core::parse_json(request.body);
+  if (!body || !body->is_object()) return reply(refusal(422, "the body is not a JSON object"));
+  std::set<std::string> names;
+  for (const char* member : {"also", "hosts", "nodes"}) {
+    const core::Json* list = core::find(*body, {member});
+    for (const core::Json& name : list != nullptr && list->is_array() ? *list : core::Json::array()) {
+      names.insert(name.is_string() ? name.get<std::string>() : "");
+    }
+  }
+  const core::WallTime now = loop_.clock().wall();
+  Store::Change change;
+  if (verb.empty()) {
+    const std::int64_t lifetime = core::get_int(*body, {"lifetime_s"});
+    if (lifetime < 0 || lifetime > kLongestLifetime) return reply(refusal(422, "lifetime_s must be at most 7 days"));
+    change = [this, names, lifetime, kid = "enlist-" + core::hex(random_.bytes(8)), now](const Contents& contents) {
+      return begin_rotation(contents, files_.keys(), kid, names, std::chrono::seconds(lifetime), now);
+    };
+  } else if (verb == "/acknowledge") {
+    // Only what is asked for now: the file may not be that of the phase yet.
+    change = [this, names](const Contents& contents) { return acknowledge(contents, callbacks_.rotation(), names); };
+  } else if (verb == "/without") {
+    change = [this, names](const Contents& contents) {
+      return go_without(contents, clusters_.snapshot(options_.cluster), names);
+    };
+  } else if (verb == "/abandon") {
+    change = [this, now](const Contents& contents) { return abandon_rotation(contents, files_.keys(), now); };
+  } else {
+    return reply(refusal(404, "there is no " + one_line(request.target)));
+  }
+  store_.commit(std::move(change),
+                [this, alive = std::weak_ptr(alive_), verb, names, reply = std::move(reply)](const core::Result<void>& result) {
+                  if (alive.expired()) return;
+                  if (!result) return reply(refusal(result.error()));
+                  log_.info("an administrator changes the rotation of the auth key",
+                            {{"what", verb.empty() ? "begin" : verb.substr(1)}, {"names", core::Json(names).dump()}});
+                  reply(answer(200, callbacks_.rotation()));
+                });
 }
 
 }  // namespace enlist

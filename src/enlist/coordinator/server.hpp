@@ -36,9 +36,12 @@ struct ServerOptions {
 class Server {
  public:
   using Reply = std::function<void(net::HttpResponse)>;
-  /// `heard` is called for each report of an agent, after it is in the store.
+  struct Callbacks {
+    std::function<void(const std::string& node)> heard;  ///< Called for each report of an agent, after it is in the store.
+    std::function<core::Json()> rotation;                ///< Returns the status of the rotation of the auth key.
+  };
   Server(core::Loop& loop, core::Random& random, core::Logger& log, Store& store, slurm::Clusters& clusters, SlurmFiles& files,
-         ServerOptions options, std::function<void(const std::string& node)> heard);
+         ServerOptions options, Callbacks callbacks);
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
@@ -79,6 +82,8 @@ class Server {
   void serve_nodes(const std::string& verb, const net::HttpRequest& request, Reply reply);
   void set_state(const std::string& verb, const std::string& node, const std::string& reason, Reply reply);
   void end_jobs(const net::HttpRequest& request, Reply reply);
+  /// Handles requests about the rotation of the auth key: /v1/rotation, or /v1/rotation/VERB.
+  void serve_rotation(const std::string& verb, const net::HttpRequest& request, Reply reply);
 
   core::Loop& loop_;
   core::Random& random_;
@@ -88,7 +93,7 @@ class Server {
   SlurmFiles& files_;
   ServerOptions options_;
   SlurmRequests slurm_requests_;
-  std::function<void(const std::string&)> heard_;
+  Callbacks callbacks_;
   std::map<std::string, Waiter> waiters_;  ///< By node.
   core::MonoTime second_began_;            ///< The second in which failures_ were counted.
   int failures_ = 0;

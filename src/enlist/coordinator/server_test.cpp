@@ -120,7 +120,8 @@ struct ServerTest : ::testing::Test {
                 clusters,
                 files,
                 {.admin = kAdmin, .own = kOwn, .host = "ctl", .join_port = 6831, .agent_port = 6830, .cluster = "slurm"},
-                [this](const std::string& node) { heard.push_back(node); }};
+                {.heard = [this](const std::string& node) { heard.push_back(node); }, .rotation = [this] { return rotation; }}};
+  core::Json rotation{{"phase", ""}};
 };
 
 // --- Joining ------------------------------------------------------------------------------------------------------
@@ -535,6 +536,7 @@ TEST_F(ServerTest, WordsThatSlurmTakesLiveCountAtOnce) {
   EXPECT_EQ(body(sync({}))["desired"]["node_conf"], "Features=b,c");
 }
 
+// Requirement 38
 TEST_F(ServerTest, WordsThatCannotBeAreRefusedAndChangeNothing) {
   joined().node_conf = "Weight=3";
   const int commits = store.commits;
@@ -595,6 +597,7 @@ TEST_F(ServerTest, PeopleDrainAndResumeAsWithScontrol) {
   EXPECT_EQ(told(ask("POST", "/v1/nodes/resume", of_nodes({"other"}))).substr(0, 3), "404") << "it is no node of ours";
 }
 
+// Requirement 23
 TEST_F(ServerTest, OnlyTheJobsOnTheNodeAreEnded) {
   joined();
   const auto row = [](int id, const std::string& state, const std::string& nodes) {
@@ -624,6 +627,7 @@ TEST_F(ServerTest, OnlyTheJobsOnTheNodeAreEnded) {
   EXPECT_EQ(told(ask("POST", "/v1/jobs/end", core::Json::object())).substr(0, 3), "404") << "nobody means all nodes";
 }
 
+// Requirement 49
 TEST_F(ServerTest, APoolWithJobsIsNotRemovedByMistake) {
   const std::string job = R"({"job_id":7,"job_state":["RUNNING"],"partition":"gpu","nodes":"gpu-1"})";
   http.on("GET", kBase + "/jobs/", slurm::testing::jobs(job, 200));
@@ -640,11 +644,48 @@ TEST_F(ServerTest, APoolWithJobsIsNotRemovedByMistake) {
   EXPECT_EQ(told(ask("POST", "/v1/pools", {{"name", "gpu"}})).substr(0, 3), "409");
 }
 
+// Requirement 49
+TEST_F(ServerTest, AJobThatWasSubmittedJustNowKeepsItsPool) {
+  loop.advance(10s);
+  const std::string job = R"({"job_id":7,"job_state":["PENDING"],"partition":"cpu,gpu"})";
+  http.on("GET", kBase + "/jobs/", slurm::testing::jobs(job, 200));
+  http.on("GET", kBase + "/jobs/?update_time=", slurm::testing::jobs(job, 200));
+  EXPECT_THAT(told(ask("POST", "/v1/pools/remove", {{"name", "gpu"}})),
+              HasSubstr("409 jobs use the partition gpu: 7 (PENDING)"));
+  EXPECT_FALSE(store.contents().pools.at("gpu").removing);
+}
+
 TEST_F(ServerTest, ANumberIsNotUsedAgainByAnotherPoolOfTheName) {
   store.set().pools.clear();
   store.set().values[kNumbersValue] = {{"gpu", 7}};
   told(ask("POST", "/v1/pools", {{"name", "gpu"}, {"next_number", 1}}));
   EXPECT_EQ(store.contents().pools.at("gpu").next_number, 7);
+}
+
+// --- The rotation of the auth key ---------------------------------------------------------------------------------
+
+TEST_F(ServerTest, AnAdministratorRotatesTheKey) {
+  EXPECT_THAT(told(ask("POST", "/v1/rotation", core::Json::object())), HasSubstr("422 the key is in slurm.key"));
+  host.files["/etc/slurm/slurm.jwks"] =
+      core::Json{{"keys", {{{"alg", "HS256"}, {"kty", "oct"}, {"kid", "a"}, {"k", core::base64_encode(kAuthKey)}}}}}.dump();
+  files.start();
+  loop.advance(100ms);
+  joined();
+  EXPECT_EQ(told(ask("POST", "/v1/rotation", {{"also", {"login1"}}}, kHost)),
+            "403 node gpu-1 may not do this: POST /v1/rotation");
+  EXPECT_EQ(told(ask("POST", "/v1/rotation/acknowledge", {{"hosts", {"login1"}}})), "409 no rotation runs");
+  EXPECT_EQ(told(ask("POST", "/v1/rotation", {{"lifetime_s", -1}})), "422 lifetime_s must be at most 7 days");
+  EXPECT_EQ(told(ask("POST", "/v1/rotation", {{"also", {"a b"}}})), "422 --also a b: must be the name of a host");
+  EXPECT_EQ(told(ask("POST", "/v1/rotation", {{"also", {"login1"}}})), "200 " + core::canonical(rotation));
+  EXPECT_EQ(told(ask("POST", "/v1/rotation", core::Json::object())), "409 a rotation runs: see slurm-enlist rotate status");
+  EXPECT_EQ(told(ask("GET", "/v1/rotation")), "200 " + core::canonical(rotation));
+  rotation["hosts"] = {{{"host", "login1"}, {"acknowledge", true}}};
+  EXPECT_THAT(told(ask("POST", "/v1/rotation/acknowledge", {{"hosts", {"login2"}}})),
+              HasSubstr("404 the rotation does not wait"));
+  EXPECT_EQ(told(ask("POST", "/v1/rotation/acknowledge", {{"hosts", {"login1"}}})), "200 " + core::canonical(rotation));
+  EXPECT_EQ(told(ask("POST", "/v1/rotation/without", {{"nodes", {"gpu-9"}}})), "404 there is no node gpu-9");
+  EXPECT_EQ(told(ask("POST", "/v1/rotation/other", core::Json::object())), "404 there is no /v1/rotation/other");
+  EXPECT_EQ(told(ask("POST", "/v1/rotation/abandon", core::Json::object())), "200 " + core::canonical(rotation));
 }
 
 }  // namespace

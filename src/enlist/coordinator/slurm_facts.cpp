@@ -37,6 +37,21 @@ std::string item_of(const std::optional<std::string>& list, std::string_view key
   return {};
 }
 
+/// Returns a number of seconds in a comma list; `otherwise` if it is not there.
+std::int64_t seconds_in(const std::optional<std::string>& list, std::string_view key, std::int64_t otherwise) {
+  const std::string text = item_of(list, key);
+  std::int64_t out = 0;
+  return std::from_chars(text.data(), text.data() + text.size(), out).ec == std::errc() && out > 0 ? out : otherwise;
+}
+
+std::vector<std::string> accounting_hosts_in(const slurm::conf::Conf& conf) {
+  std::vector<std::string> out;
+  if (!same_word(conf.get("AccountingStorageType").value_or(""), "accounting_storage/slurmdbd")) return out;
+  out.push_back(conf.get("AccountingStorageHost").value_or("localhost"));
+  if (const auto backup = conf.get("AccountingStorageBackupHost")) out.push_back(*backup);
+  return out;
+}
+
 /// Returns "host:port" for a value of SlurmctldHost: "name" or "name(address)".
 std::string controller_of(std::string_view host, std::string_view port) {
   const std::size_t open = host.find('(');
@@ -59,6 +74,7 @@ core::Result<SlurmFacts> facts_of(std::string_view text) {
   const std::string ports = conf.get("SlurmctldPort").value_or("6817");
   const std::string_view port = std::string_view(ports).substr(0, ports.find('-'));
   for (const std::string& host : conf.get_all("SlurmctldHost")) {
+    out.controller_names.push_back(host.substr(0, host.find('(')));
     // slurmd ends if a host is named twice.
     std::string controller = controller_of(host, port);
     if (std::ranges::find(out.controllers, controller) == out.controllers.end())
@@ -77,6 +93,10 @@ core::Result<SlurmFacts> facts_of(std::string_view text) {
     if (std::from_chars(limit->data(), limit->data() + limit->size(), count).ec == std::errc()) out.max_node_count = count;
   }
   out.node_sets = node_sets_in(conf);
+  out.accounting_hosts = accounting_hosts_in(conf);
+  // The defaults of auth_slurm.h and of slurm.conf(5).
+  out.signed_for_s =
+      std::max(seconds_in(conf.get("AuthInfo"), "ttl", 60), seconds_in(conf.get("AuthInfo"), "cred_expire", 120));
   return out;
 }
 

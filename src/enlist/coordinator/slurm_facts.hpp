@@ -18,7 +18,10 @@ struct SlurmFacts {
   std::string slurm_user = "root";
   std::string jwt_key;  ///< The path of the key that signs tokens for slurmrestd.
   std::optional<std::size_t> max_node_count;
-  std::set<std::string> node_sets;  ///< The names of all NodeSets, whoever wrote them.
+  std::set<std::string> node_sets;            ///< The names of all NodeSets, whoever wrote them.
+  std::vector<std::string> controller_names;  ///< The names of the SlurmctldHosts, without addresses, the primary first.
+  std::vector<std::string> accounting_hosts;  ///< Where slurmdbd runs. Empty: there is none.
+  std::int64_t signed_for_s = 120;  ///< How long what an auth key has signed is accepted (AuthInfo: ttl, cred_expire).
   friend bool operator==(const SlurmFacts&, const SlurmFacts&) = default;
 };
 

@@ -71,23 +71,29 @@ SlurmFiles::SlurmFiles(core::Loop& loop, core::Logger& log, Host& host, std::fil
                        std::function<void()> changed)
     : loop_(loop), log_(log), host_(host), slurm_conf_(std::move(slurm_conf)), changed_(std::move(changed)), again_(loop) {}
 
+struct SlurmFiles::Reading {
+  std::uint64_t number = 0;
+  core::Result<SlurmFacts> facts;
+  core::Result<std::string> revision;
+  core::Result<KeySet> keys;
+};
+
 void SlurmFiles::start() {
-  struct Read {
-    core::Result<SlurmFacts> facts;
-    core::Result<std::string> revision;
-  };
-  const auto out = std::make_shared<Read>();
+  const auto out = std::make_shared<Reading>();
+  out->number = ++begun_;
   loop_.offload(
       [&host = host_, file = slurm_conf_, out] {
         out->facts = read_facts(host, file);
-        core::Result<AuthKey> key = read_auth_key(host, file);
+        const core::Result<AuthKey> key = read_auth_key(host, file);
         if (key) {
           out->revision = key->revision;
+          out->keys = key_set_of(key->file, key->revision, key->content);
         } else {
           out->revision = std::unexpected(key.error());
+          out->keys = std::unexpected(key.error());
         }
       },
-      [this, out] { read(std::move(out->facts), std::move(out->revision)); });
+      [this, out] { read(std::move(*out)); });
 }
 
 void SlurmFiles::stop() {
@@ -95,12 +101,15 @@ void SlurmFiles::stop() {
   again_.cancel();
 }
 
-void SlurmFiles::read(core::Result<SlurmFacts> facts, core::Result<std::string> key_revision) {
-  if (stopped_) return;
+void SlurmFiles::read(Reading reading) {
+  if (stopped_ || reading.number < ended_) return;
+  ended_ = reading.number;
   again_.set(kReadAgain, [this] { start(); });
-  const bool changed = !unchanged(facts, facts_) || !unchanged(key_revision, key_revision_);
-  facts_ = std::move(facts);
-  key_revision_ = std::move(key_revision);
+  const bool changed =
+      !unchanged(reading.facts, facts_) || !unchanged(reading.revision, key_revision_) || !unchanged(reading.keys, keys_);
+  facts_ = std::move(reading.facts);
+  key_revision_ = std::move(reading.revision);
+  keys_ = std::move(reading.keys);
   if (!changed) return;
   if (!facts_) log_.error("no host can join or change until this is mended", {core::error_field(facts_.error())});
   if (!key_revision_) log_.error("no host can join or change until this is mended", {core::error_field(key_revision_.error())});

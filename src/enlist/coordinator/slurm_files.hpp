@@ -11,6 +11,7 @@
 #include "core/result.hpp"
 #include "enlist/coordinator/slurm_facts.hpp"
 #include "enlist/host/host.hpp"
+#include "enlist/rules/key_file.hpp"
 
 namespace enlist {
 
@@ -35,10 +36,15 @@ class SlurmFiles {
  public:
   /// Calls `changed` after each reading that gave something new. `host` is used on other threads, and must outlive the loop.
   SlurmFiles(core::Loop& loop, core::Logger& log, Host& host, std::filesystem::path slurm_conf, std::function<void()> changed);
-  /// Reads the files now, and again every five seconds.
+  /// Reads the files now, and again every five seconds. A reading that began before another one does not replace it.
   void start();
   void stop();
   [[nodiscard]] const core::Result<SlurmFacts>& facts() const { return facts_; }
+  /// Returns the keys in the file of the auth key. Error: it cannot be read, or its keys cannot be rotated.
+  [[nodiscard]] const core::Result<KeySet>& keys() const { return keys_; }
+  /// Return how many readings have begun, and how many have ended.
+  [[nodiscard]] std::uint64_t begun() const { return begun_; }
+  [[nodiscard]] std::uint64_t ended() const { return ended_; }
   /// Returns the revision of the auth key.
   [[nodiscard]] const core::Result<std::string>& key_revision() const { return key_revision_; }
   [[nodiscard]] const std::filesystem::path& slurm_conf() const { return slurm_conf_; }
@@ -46,7 +52,8 @@ class SlurmFiles {
   void read_key(std::function<void(core::Result<AuthKey>)> done);
 
  private:
-  void read(core::Result<SlurmFacts> facts, core::Result<std::string> key_revision);
+  struct Reading;
+  void read(Reading reading);
 
   core::Loop& loop_;
   core::Logger& log_;
@@ -55,6 +62,8 @@ class SlurmFiles {
   std::function<void()> changed_;
   core::Result<SlurmFacts> facts_ = core::fail(core::ErrorCode::kUnavailable, "slurm.conf is not read yet");
   core::Result<std::string> key_revision_ = core::fail(core::ErrorCode::kUnavailable, "the auth key is not read yet");
+  core::Result<KeySet> keys_ = core::fail(core::ErrorCode::kUnavailable, "the auth key is not read yet");
+  std::uint64_t begun_ = 0, ended_ = 0;
   bool stopped_ = false;
   core::Timer again_;
 };

@@ -34,6 +34,12 @@ class Host {
   /// Replaces the file as a whole: a temporary file beside it, fsync, rename, fsync of the folder. After an error the file is
   /// as it was. `mode`: 0600 for secrets. Makes missing folders with mode 0755.
   virtual core::Result<void> write(const std::filesystem::path& file, const std::string& text, unsigned mode) = 0;
+  /// As write(), with the owner of another file. A symbolic link stays one: the file that it leads to is replaced.
+  virtual core::Result<void> write_as(const std::filesystem::path& file, const std::string& text, unsigned mode,
+                                      const std::filesystem::path& owner_of) {
+    (void)owner_of;
+    return write(file, text, mode);
+  }
   /// Removes a file or an empty folder. Succeeds if there is none.
   virtual core::Result<void> remove(const std::filesystem::path& file) = 0;
 };
@@ -50,6 +56,9 @@ struct ServiceState {
   std::optional<std::vector<std::string>> arguments{};
   /// When the process that runs was started, in whole seconds. 0: none runs, or it is not known.
   core::WallTime started{};
+  /// Tells the program that runs apart from those before it: it is another one after each start, and after each reload that
+  /// slurmd has carried out. "": none runs, or it is not known.
+  std::string image{};
   friend bool operator==(const ServiceState&, const ServiceState&) = default;
 };
 

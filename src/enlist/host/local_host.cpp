@@ -151,12 +151,31 @@ class LocalHost final : public Host {
   }
 
   core::Result<void> write(const fs::path& file, const std::string& text, unsigned mode) override {
+    return replace(file, text, mode, nullptr);
+  }
+  core::Result<void> write_as(const fs::path& file, const std::string& text, unsigned mode, const fs::path& owner_of) override {
+    struct stat owner {};
+    if (stat(owner_of.c_str(), &owner) != 0) return system_failure(owner_of, errno);
+    std::error_code error;
+    const fs::path itself = fs::weakly_canonical(file, error);
+    if (error) return core::fail(ErrorCode::kUnavailable, file.string() + ": " + error.message());
+    return replace(itself, text, mode, &owner);
+  }
+  core::Result<void> remove(const fs::path& file) override {
+    if (std::remove(file.c_str()) != 0 && errno != ENOENT) return system_failure(file, errno);
+    return {};
+  }
+
+ private:
+  static core::Result<void> replace(const fs::path& file, const std::string& text, unsigned mode, const struct stat* owner) {
     const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
     if (auto made = make_folders(folder); !made) return made;
     std::string temporary = (folder / ("." + file.filename().string() + ".XXXXXX")).string();
     Fd fd(mkostemp(temporary.data(), O_CLOEXEC));
     if (!fd.open()) return core::fail(ErrorCode::kUnavailable, system_failure(file, errno).error().message);
-    auto written = write_whole(fd.get(), text, mode, file);
+    core::Result<void> written;
+    if (owner != nullptr && fchown(fd.get(), owner->st_uid, owner->st_gid) != 0) written = system_failure(file, errno);
+    if (written) written = write_whole(fd.get(), text, mode, file);
     fd.close();
     if (written && ::rename(temporary.c_str(), file.c_str()) != 0) written = system_failure(file, errno);
     if (!written) {
@@ -168,12 +187,6 @@ class LocalHost final : public Host {
     return {};
   }
 
-  core::Result<void> remove(const fs::path& file) override {
-    if (std::remove(file.c_str()) != 0 && errno != ENOENT) return system_failure(file, errno);
-    return {};
-  }
-
- private:
   static core::Result<void> make_folders(const fs::path& folder) {
     fs::path made;
     for (const fs::path& part : folder) {

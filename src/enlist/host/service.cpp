@@ -68,6 +68,23 @@ core::Result<Words> steps_on(Host& host) {
   return out;
 }
 
+/// Returns what changes when a process executes a program: where its stack begins, field 28 of /proc/PID/stat, at a random
+/// address (proc(5)). "": it is not known.
+std::string image_of(Host& host, pid_t pid) {
+  const auto stat = host.read("/proc/" + std::to_string(pid) + "/stat");
+  const std::size_t name_end = stat ? stat->rfind(')') : std::string::npos;
+  if (name_end == std::string::npos || name_end + 2 >= stat->size()) return {};
+  std::string_view rest = std::string_view(*stat).substr(name_end + 2);
+  std::string start;
+  for (int field = 3; field < 28; ++field) {
+    if (field == 22) start = rest.substr(0, rest.find(' '));
+    rest.remove_prefix(std::min(rest.find(' ') + 1, rest.size()));
+  }
+  const std::string stack(rest.substr(0, rest.find(' ')));
+  if (stack.empty() || stack == "0") return {};
+  return std::to_string(pid) + "." + start + "." + stack;
+}
+
 // --- systemd ---
 
 class SystemdService final : public Service {
@@ -101,6 +118,7 @@ class SystemdService final : public Service {
     const bool starts = active == "activating", up = active == "active" || active == "reloading" || active == "refreshing";
     out.running = pid != 0 && (starts || up);
     if (out.running) out.started = wall_time(values["ExecMainStartTimestampMonotonic"]);
+    if (out.running) out.image = image_of(host_, static_cast<pid_t>(pid));
     out.changing = active == "deactivating" || (starts && !out.running) || (up && !job.empty() && job != "0");
     // While it starts, the process may not have become slurmd yet.
     if (up && out.running && out.arguments) {
@@ -273,6 +291,7 @@ class ChildService final : public Service {
     if (!*child) return out;
     out.running = (*child)->pid != 0;
     if (out.running) out.started = (*child)->started;
+    if (out.running) out.image = image_of(host_, (*child)->pid);
     out.arguments = std::move((*child)->arguments);
     if (!out.running) {
       const std::string code = ended_ ? " (exit code " + std::to_string(*ended_) + ")" : "";

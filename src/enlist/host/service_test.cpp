@@ -233,9 +233,27 @@ TEST_F(ChildServiceTest, RunsAndIsFoundByTheNextProcess) {
   const auto next = child_service(*host, root / "slurmd", root / "log/slurmd.log");
   const core::WallTime started = service->state()->started;
   EXPECT_LT(core::SystemClock().wall() - started, 1h);
-  EXPECT_EQ(next->state(), (ServiceState{.running = true, .arguments = Words{"-Z", "-N", "a b"}, .started = started}));
+  const std::string image = service->state()->image;
+  EXPECT_NE(image, "");
+  EXPECT_EQ(next->state(),
+            (ServiceState{.running = true, .arguments = Words{"-Z", "-N", "a b"}, .started = started, .image = image}));
   ASSERT_TRUE(next->stop());
   EXPECT_EQ(service->state(), ServiceState{});
+}
+
+TEST_F(ChildServiceTest, AReloadThatIsCarriedOutIsAnotherImageOfTheSameProcess) {
+  // As slurmd -D does it.
+  auto service = make("trap 'exec \"$0\" again' HUP; echo \"begins $1\"; while [ $1 != end ]; do sleep 0.1; done");
+  ASSERT_TRUE(service->start({}));
+  ASSERT_TRUE(until([&] { return log().ends_with("begins -D\n"); })) << log();
+  const auto before = service->state();
+  ASSERT_TRUE(service->reload());
+  EXPECT_TRUE(until([&] { return log().ends_with("begins again\n"); })) << log();
+  const auto after = service->state();
+  EXPECT_TRUE(after->running);
+  EXPECT_EQ(after->started, before->started);
+  EXPECT_NE(after->image, before->image);
+  EXPECT_EQ(service->state()->image, after->image);
 }
 
 TEST_F(ChildServiceTest, AReloadDoesNotEndASlurmdThatStarts) {

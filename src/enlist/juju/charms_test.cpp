@@ -25,7 +25,9 @@ core::Json value(const Databag& databag, const char* key) {
 
 // --- the application is integrated ---
 
+// Requirement 6
 // Requirement 7
+// Requirement 42
 TEST(JujuCharms, TheLeaderOfSlurmdPublishesPartitionAndNodeSet) {
   FakeSite site;
   site.deploy("slurmctld", "slurmctld");
@@ -40,6 +42,7 @@ TEST(JujuCharms, TheLeaderOfSlurmdPublishesPartitionAndNodeSet) {
 }
 
 // Requirement 8
+// Requirement 50
 TEST(JujuCharms, PartitionNodeSetAndFeatureAreCalledLikeTheApplication) {
   FakeSite site;
   site.deploy("slurmctld", "slurmctld");
@@ -75,6 +78,7 @@ TEST(JujuCharms, APartitionThatIsPublishedAnewReplacesItsLine) {
   EXPECT_EQ(site.reconfigures(), 2);
 }
 
+// Requirement 6
 // Requirement 10
 TEST(JujuCharms, EachRelationHasASecretOfItsOwnWhoseIdAloneIsPublished) {
   FakeSite site;
@@ -145,6 +149,29 @@ TEST(JujuCharms, NothingIsPublishedToAnApplicationWhosePartitionIsRefused) {
   EXPECT_THAT(site.slurm.loaded, HasSubstr("PartitionName=gpu Nodes=gpu MaxTime=1-0"));
   EXPECT_EQ(site.juju.statuses["slurmctld/0"], active());
   EXPECT_TRUE(site.slurm.nodes.contains("gpu-0"));
+}
+
+// Requirement 12
+TEST(JujuCharms, AFileThatMayBeLoadedIsNotTakenBack) {
+  FakeSite site;
+  site.begin();
+  site.deploy("gpu", "slurmd");
+  site.slurm.loses_answer = true;
+  const int reconfigures = site.reconfigures();
+  site.integrate("gpu");
+  EXPECT_EQ(site.reconfigures(), reconfigures + 1);
+  EXPECT_THAT(site.pools(), HasSubstr("PartitionName=gpu"));
+  EXPECT_THAT(site.slurm.loaded, HasSubstr("PartitionName=gpu"));
+  EXPECT_EQ(site.juju.statuses["slurmctld/0"], active());
+  // slurmctld may still be about to load this one.
+  site.slurm.loses_request = true;
+  site.juju.configure("gpu", "partition-config", "MaxTime=1-0");
+  EXPECT_THAT(site.pools(), HasSubstr("PartitionName=gpu Nodes=gpu MaxTime=1-0\n"));
+  EXPECT_THAT(site.message("slurmctld/0"), HasSubstr("slurmctld has not answered the reconfigure: "));
+  site.slurm.loses_answer = site.slurm.loses_request = false;
+  site.juju.everywhere("update-status");
+  EXPECT_THAT(site.slurm.loaded, HasSubstr("PartitionName=gpu Nodes=gpu MaxTime=1-0\n"));
+  EXPECT_EQ(site.juju.statuses["slurmctld/0"], active());
 }
 
 // Requirement 13
@@ -252,40 +279,328 @@ TEST(JujuCharms, AnotherUnitNeedsNothingOfSlurmctld) {
   EXPECT_EQ(site.juju.count("slurmctld/0 "), calls);
 }
 
-// --- relations and secrets that end ---
+// --- units that leave ---
 
-TEST(JujuCharms, AUnitThatDepartsDoesNoHarm) {
-  FakeSite site;
-  site.deploy("slurmctld", "slurmctld");
-  site.deploy("slurmd", "slurmd", 2);
-  site.integrate("slurmd");
+/// slurmctld, and two units of slurmd, of which the first leaves.
+struct LeavingSite : FakeSite {
+  LeavingSite() {
+    deploy("slurmctld", "slurmctld");
+    deploy("slurmd", "slurmd", 2);
+    integrate("slurmd");
+  }
+  FakeService& slurmd() { return at("slurmd/0").slurmd; }
+  [[nodiscard]] bool has_node() const { return slurm.nodes.contains("slurmd-0"); }
+  /// Sends stop, and changes something when the hook waits for the third time. Returns its exit code and what it said
+  /// meanwhile.
+  std::pair<int, std::string> stop_until(const std::function<void()>& change) {
+    int waits = 0;
+    std::string told;
+    on_pause = [&](const std::string& unit) {
+      EXPECT_TRUE(has_node());
+      EXPECT_EQ(slurmd().stops, 0);
+      told = message(unit);
+      if (++waits == 3) change();
+    };
+    const int code = juju.send("slurmd/0", "stop");
+    EXPECT_GE(waits, 3);
+    return {code, told};
+  }
+};
+
+// Requirement 18
+// Requirement 19
+// Requirement 22
+TEST(JujuCharms, AUnitThatDepartsIsDrainedAtOnceAndNothingWaits) {
+  LeavingSite site;
+  site.slurm.jobs[7] = {.node = "slurmd-0"};
+  site.on_pause = [](const std::string&) { ADD_FAILURE() << "the hook waits"; };
+  EXPECT_EQ(site.juju.send("slurmd/0", "slurmctld-relation-departed",
+                           {{"JUJU_RELATION_ID", "slurmctld:0"}, {"JUJU_DEPARTING_UNIT", "slurmd/0"}}),
+            0);
+  EXPECT_THAT(site.slurm.acts, ElementsAre("drain slurmd-0: slurm-enlist: leaving"));
+  EXPECT_EQ(site.juju.send("slurmd/0", "slurmctld-relation-broken", {{"JUJU_RELATION_ID", "slurmctld:0"}}), 0);
+  EXPECT_EQ(site.slurm.acts.size(), 1U);
+  EXPECT_EQ(site.slurmd().stops, 0);
+  EXPECT_TRUE(site.slurm.jobs.contains(7));
+}
+
+// Requirement 18
+// Requirement 24
+TEST(JujuCharms, TheDepartureOfAnotherUnitIsNoConcernOfOurs) {
+  LeavingSite site;
+  site.slurm.jobs[7] = {.node = "slurmd-1"};
   const std::string pools = site.pools();
   const int reconfigures = site.reconfigures();
-  site.juju.remove_unit("slurmd/1");
+  site.juju.remove_unit("slurmd/0");
+  EXPECT_THAT(site.slurm.acts, ElementsAre("drain slurmd-0: slurm-enlist: leaving", "delete slurmd-0"));
+  EXPECT_EQ(site.slurmd().stops, 1);
+  EXPECT_FALSE(site.at("slurmd/0").machine.files.contains(kKeyPath));
+  EXPECT_TRUE(site.slurm.jobs.contains(7));
+  EXPECT_THAT(site.slurm.ended, IsEmpty());
+  EXPECT_EQ(site.at("slurmd/1").slurmd.starts, 1);
+  EXPECT_EQ(site.at("slurmd/1").slurmd.stops, 0);
+  EXPECT_EQ(site.at("slurmd/1").machine.files[kKeyPath].first, site.key);
   EXPECT_EQ(site.pools(), pools);
   EXPECT_EQ(site.reconfigures(), reconfigures);
-  for (const char* unit : {"slurmd/0", "slurmd/1"}) {
-    EXPECT_EQ(site.at(unit).slurmd.starts, 1);
-    EXPECT_EQ(site.at(unit).slurmd.stops, 0);
-    EXPECT_EQ(site.at(unit).machine.files[kKeyPath].first, site.key);
+}
+
+// Requirement 20
+// Requirement 21
+TEST(JujuCharms, StopWaitsUntilNothingRunsThereByEverySign) {
+  for (const char* state : {"RUNNING", "SUSPENDED", "COMPLETING", "CONFIGURING", "STOPPED", "SOMETHING_NEW"}) {
+    LeavingSite site;
+    site.slurm.jobs[7] = {.state = state, .node = "slurmd-0"};
+    const auto [code, told] = site.stop_until([&] { site.slurm.jobs.clear(); });
+    EXPECT_EQ(code, 0) << state;
+    EXPECT_THAT(told, HasSubstr("slurmd-0 leaves: jobs ")) << state;
+    EXPECT_THAT(told, HasSubstr(": 7")) << state;
+    EXPECT_THAT(site.slurm.acts, ElementsAre("drain slurmd-0: slurm-enlist: leaving", "delete slurmd-0")) << state;
+    EXPECT_EQ(site.slurmd().stops, 1) << state;
+    EXPECT_THAT(site.slurm.ended, IsEmpty()) << state;
   }
 }
 
+// Requirement 20
+// Requirement 21
+TEST(JujuCharms, StopWaitsForStepsOnTheMachineThatSlurmDoesNotShow) {
+  LeavingSite site;
+  site.slurmd().there = std::vector<std::string>{"7.batch"};
+  const auto [code, told] = site.stop_until([&] { site.slurmd().there = std::vector<std::string>(); });
+  EXPECT_EQ(code, 0);
+  EXPECT_EQ(told, "slurmd-0 leaves: steps still run on the host: 7.batch");
+  EXPECT_FALSE(site.has_node());
+  LeavingSite unknown;
+  unknown.slurmd().there = core::fail(core::ErrorCode::kUnavailable, "scontrol listjobs: exit code 1");
+  EXPECT_THAT(unknown.stop_until([&] { unknown.slurmd().there = std::vector<std::string>(); }).second,
+              HasSubstr("scontrol listjobs: exit code 1"));
+}
+
+TEST(JujuCharms, StopWaitsForJobsThatAskForTheNodeByItsName) {
+  LeavingSite site;
+  site.slurm.jobs[8] = {.state = "PENDING", .required = "slurmd-[0-3]"};
+  site.slurm.jobs[9] = {.state = "PENDING", .required = "slurmd-1"};
+  EXPECT_THAT(site.stop_until([&] { site.slurm.jobs.erase(8); }).second, HasSubstr("wait for this node by its name"));
+  EXPECT_FALSE(site.has_node());
+  EXPECT_THAT(site.slurm.ended, IsEmpty());
+}
+
+// Requirement 2
+TEST(JujuCharms, ADrainOfAnAdministratorKeepsItsReason) {
+  LeavingSite site;
+  site.slurm.set_state("slurmd-0", {"IDLE", "DRAIN", "DYNAMIC_NORM"}, "bad disk");
+  site.slurm.jobs[7] = {.node = "slurmd-0"};
+  site.stop_until([&] {
+    EXPECT_EQ(site.slurm.nodes["slurmd-0"]["reason"], "bad disk");
+    site.slurm.jobs.clear();
+  });
+  EXPECT_THAT(site.slurm.acts, ElementsAre("delete slurmd-0"));
+}
+
+TEST(JujuCharms, StopWaitsForASlurmctldThatDoesNotAnswerAndDeletesNothing) {
+  LeavingSite site;
+  site.slurm.up.clear();
+  EXPECT_EQ(site.juju.send("slurmd/0", "stop"), 1);
+  EXPECT_GE(site.paused, std::chrono::minutes(10));
+  EXPECT_THAT(site.message("slurmd/0"), HasSubstr("slurmd-0 leaves: Slurm does not answer: "));
+  EXPECT_THAT(site.juju.logs, Contains(HasSubstr("slurmd-0 cannot leave, because Slurm does not answer")));
+  EXPECT_TRUE(site.has_node());
+  EXPECT_EQ(site.slurmd().stops, 0);
+  site.slurm.up = {"ctl"};
+  EXPECT_EQ(site.juju.send("slurmd/0", "stop"), 0);
+  EXPECT_FALSE(site.has_node());
+  EXPECT_EQ(site.slurmd().stops, 1);
+}
+
+TEST(JujuCharms, StopThatFailsBehindTheDeletionIsCarriedOutByTheNext) {
+  LeavingSite site;
+  site.juju.remove_unit("slurmd/0");
+  EXPECT_EQ(site.juju.send("slurmd/0", "stop"), 0);
+  EXPECT_EQ(site.slurmd().stops, 1);
+}
+
+TEST(JujuCharms, ASlurmdThatIsDeadLeavesIfNoStepIsOnTheMachine) {
+  LeavingSite site;
+  site.slurmd().now.running = false;
+  site.slurmd().there = std::vector<std::string>{"7.0"};
+  site.stop_until([&] { site.slurmd().there = std::vector<std::string>(); });
+  EXPECT_EQ(site.slurmd().stops, 1);
+  EXPECT_TRUE(site.has_node());
+  EXPECT_THAT(site.juju.logs, Contains(HasSubstr("Slurm may still have a record of slurmd-0")));
+}
+
+TEST(JujuCharms, TheRecordOfAnotherSlurmdOfThisNameIsLeftAlone) {
+  LeavingSite site;
+  site.slurm.nodes["slurmd-0"]["instance_id"] = "another";
+  site.juju.remove_unit("slurmd/0");
+  EXPECT_THAT(site.slurm.acts, IsEmpty());
+  EXPECT_TRUE(site.has_node());
+  EXPECT_EQ(site.slurmd().stops, 1);
+}
+
+TEST(JujuCharms, AUnitWithoutASlurmdOfItsOwnLeavesAtOnce) {
+  FakeSite site;
+  site.deploy_both();
+  site.at("slurmd/0").slurmd.now.running = true;
+  site.juju.remove_unit("slurmd/0");
+  EXPECT_EQ(site.at("slurmd/0").slurmd.stops, 0);
+  EXPECT_EQ(site.paused, std::chrono::milliseconds(0));
+}
+
+// --- applications that leave ---
+
+// Requirement 25
+// Requirement 26
+// Requirement 28
 // Requirement 30
-TEST(JujuCharms, TheSecretOfARelationThatBreaksIsRemoved) {
+TEST(JujuCharms, APartitionIsRemovedWhenItsRelationHasBrokenAndItHasNoJobs) {
+  for (const bool broken_first : {false, true}) {
+    FakeSite site;
+    site.begin();
+    site.deploy("gpu", "slurmd");
+    site.juju.configure("gpu", "partition-config", "MaxTime=1-0 AllowGroups=a,b");
+    const std::string relation = site.integrate("gpu");
+    site.slurm.jobs[7] = {.partition = "gpu", .node = "gpu-0"};
+    site.slurm.jobs[8] = {.state = "PENDING", .partition = "slurmd,gpu"};
+    int reconfigures = site.reconfigures();
+    site.juju.remove_relation(relation, broken_first);
+    // It takes no new jobs.
+    EXPECT_EQ(site.reconfigures(), reconfigures + 1);
+    EXPECT_THAT(site.slurm.loaded, HasSubstr("PartitionName=gpu Nodes=gpu AllowGroups=a,b MaxTime=1-0 State=DRAIN\n"));
+    EXPECT_EQ(site.juju.secrets.size(), 2U);
+    for (const int job : {7, 8}) {
+      site.juju.everywhere("update-status");
+      EXPECT_EQ(site.reconfigures(), reconfigures + 1);
+      EXPECT_THAT(site.slurm.loaded, HasSubstr("PartitionName=gpu"));
+      EXPECT_EQ(site.juju.statuses["slurmctld/0"].kind, Kind::kWaiting);
+      EXPECT_THAT(site.message("slurmctld/0"),
+                  HasSubstr("gpu is being removed: jobs use its partition: " + std::to_string(job)));
+      site.slurm.jobs.erase(job);
+    }
+    reconfigures = site.reconfigures();
+    site.juju.everywhere("update-status");
+    EXPECT_EQ(site.reconfigures(), reconfigures + 1);
+    EXPECT_THAT(site.pools(), Not(HasSubstr("gpu")));
+    EXPECT_THAT(site.pools(), HasSubstr("PartitionName=slurmd"));
+    EXPECT_THAT(site.slurm.ended, IsEmpty());
+    ASSERT_EQ(site.juju.secrets.size(), 1U);
+    EXPECT_THAT(site.juju.secrets.begin()->second.grants, ElementsAre("0"));
+    EXPECT_EQ(site.juju.statuses["slurmctld/0"], active());
+    EXPECT_EQ(site.at("slurmd/0").slurmd.stops, 0);
+    EXPECT_EQ(site.paused, std::chrono::milliseconds(0));
+  }
+}
+
+// Requirement 26
+TEST(JujuCharms, APartitionStaysWhileNobodyKnowsWhetherItHasJobs) {
   FakeSite site;
   site.begin();
-  site.deploy("gpu", "slurmd");
-  site.juju.configure("gpu", "partition-config", "MaxTime=1-0 AllowGroups=a,b");
-  const std::string relation = site.integrate("gpu"), pools = site.pools();
-  site.juju.remove_relation(relation);
-  EXPECT_EQ(site.pools(), pools);
-  ASSERT_EQ(site.juju.secrets.size(), 1U);
-  EXPECT_THAT(site.juju.secrets.begin()->second.grants, ElementsAre("0"));
-  // Its jobs go on, so its partition stays.
-  EXPECT_THAT(site.pools(), HasSubstr("PartitionName=gpu"));
-  EXPECT_THAT(site.slurm.loaded, HasSubstr("PartitionName=gpu"));
-  EXPECT_EQ(site.at("gpu/0").slurmd.stops, 0);
+  site.juju.remove_relation("0");
+  site.slurm.up.clear();
+  site.juju.everywhere("update-status");
+  EXPECT_THAT(site.pools(), HasSubstr("PartitionName=slurmd"));
+  EXPECT_THAT(site.message("slurmctld/0"), HasSubstr("slurmd is being removed"));
+  EXPECT_EQ(site.juju.secrets.size(), 1U);
+  site.slurm.up = {"ctl"};
+  site.juju.everywhere("update-status");
+  EXPECT_THAT(site.pools(), Not(HasSubstr("PartitionName=slurmd ")));
+  EXPECT_EQ(site.juju.secrets.size(), 0U);
+}
+
+// Requirement 27
+TEST(JujuCharms, UnitsWhoseRelationEndsLeaveByThemselvesWithoutBlocking) {
+  LeavingSite site;
+  site.slurm.jobs[7] = {.node = "slurmd-0"};
+  site.juju.remove_relation("0");
+  EXPECT_EQ(site.paused, std::chrono::milliseconds(0));
+  EXPECT_THAT(site.slurm.acts, Contains("drain slurmd-0: slurm-enlist: leaving"));
+  EXPECT_EQ(site.juju.statuses["slurmd/0"], waiting("slurmd-0 leaves: jobs run there: 7"));
+  EXPECT_EQ(site.slurmd().stops, 0);
+  // The other has no jobs.
+  EXPECT_FALSE(site.slurm.nodes.contains("slurmd-1"));
+  EXPECT_EQ(site.at("slurmd/1").slurmd.stops, 1);
+  EXPECT_EQ(site.juju.statuses["slurmd/1"], blocked("integrate the application with slurmctld"));
+  site.juju.everywhere("update-status");
+  EXPECT_EQ(site.slurmd().stops, 0);
+  site.slurm.jobs.clear();
+  site.juju.everywhere("update-status");
+  EXPECT_FALSE(site.has_node());
+  EXPECT_EQ(site.slurmd().stops, 1);
+  // The application comes back.
+  site.integrate("slurmd");
+  EXPECT_TRUE(site.has_node());
+  EXPECT_EQ(site.juju.statuses["slurmd/0"], active("slurmd-0 is IDLE"));
+  EXPECT_THAT(site.slurm.loaded, HasSubstr("PartitionName=slurmd Nodes=slurmd\n"));
+}
+
+TEST(JujuCharms, AnApplicationThatComesBackWhileItLeavesStays) {
+  LeavingSite site;
+  site.slurm.jobs[7] = {.node = "slurmd-0"};
+  site.juju.remove_relation("0");
+  EXPECT_TRUE(site.slurm.drains("slurmd-0"));
+  site.integrate("slurmd");
+  EXPECT_FALSE(site.slurm.drains("slurmd-0"));
+  EXPECT_EQ(site.slurmd().stops, 0);
+  EXPECT_TRUE(site.slurm.jobs.contains(7));
+  EXPECT_THAT(site.slurm.loaded, HasSubstr("PartitionName=slurmd Nodes=slurmd\n"));
+  EXPECT_EQ(site.juju.statuses["slurmctld/0"], active());
+  EXPECT_EQ(site.juju.secrets.size(), 1U);
+}
+
+// Requirement 25
+// Requirement 27
+// Requirement 28
+// Requirement 49
+TEST(JujuCharms, AnApplicationThatIsRemovedUnderAJobLeavesWhenTheJobHasEnded) {
+  LeavingSite site;
+  site.slurm.jobs[7] = {.node = "slurmd-0"};
+  int waits = 0;
+  site.on_pause = [&](const std::string&) {
+    // Hooks of the controller run meanwhile.
+    site.juju.send("slurmctld/0", "update-status");
+    EXPECT_THAT(site.slurm.loaded, HasSubstr("PartitionName=slurmd "));
+    if (++waits == 3) site.slurm.jobs.clear();
+  };
+  site.juju.remove_application("slurmd");
+  EXPECT_EQ(waits, 3);
+  EXPECT_THAT(site.slurm.ended, IsEmpty());
+  EXPECT_THAT(site.slurm.nodes, IsEmpty());
+  site.juju.everywhere("update-status");
+  EXPECT_THAT(site.slurm.loaded, Not(HasSubstr("PartitionName=slurmd ")));
+  EXPECT_EQ(site.juju.secrets.size(), 0U);
+  EXPECT_EQ(site.juju.statuses["slurmctld/0"], active());
+}
+
+// Requirement 25
+TEST(JujuCharms, AControllerThatLeavesTakesNoPartitionWithIt) {
+  for (const bool broken_first : {false, true}) {
+    FakeSite site;
+    site.deploy("slurmctld", "slurmctld", 2);
+    site.deploy("slurmd", "slurmd");
+    site.integrate("slurmd");
+    site.slurm.jobs[7] = {.node = "slurmd-0"};
+    site.juju.remove_unit("slurmctld/0", broken_first);
+    site.at("slurmctld/1").machine.files[kPoolPath] = site.at("slurmctld/0").machine.files[kPoolPath];
+    site.juju.everywhere("update-status");
+    EXPECT_THAT(site.slurm.loaded, HasSubstr("PartitionName=slurmd Nodes=slurmd\n"));
+    EXPECT_THAT(site.slurm.ended, IsEmpty());
+    EXPECT_EQ(site.juju.secrets.size(), 1U);
+    EXPECT_THAT(site.slurm.acts, IsEmpty());
+  }
+}
+
+TEST(JujuCharms, ANewLeaderGoesOnWithTheRemovalOfAPartition) {
+  FakeSite site;
+  site.deploy("slurmctld", "slurmctld", 2);
+  site.deploy("slurmd", "slurmd");
+  site.integrate("slurmd");
+  site.slurm.jobs[7] = {.node = "slurmd-0"};
+  site.juju.remove_relation("0");
+  site.at("slurmctld/1").machine.files[kPoolPath] = site.at("slurmctld/0").machine.files[kPoolPath];
+  site.juju.lead("slurmctld/1");
+  EXPECT_THAT(site.slurm.loaded, HasSubstr("PartitionName=slurmd "));
+  site.slurm.jobs.clear();
+  site.juju.everywhere("update-status");
+  EXPECT_THAT(site.pools("slurmctld/1"), Not(HasSubstr("PartitionName=slurmd ")));
 }
 
 TEST(JujuCharms, ASecretThatALeaderLeftBehindIsRemovedByTheNext) {
@@ -321,6 +636,8 @@ TEST(JujuCharms, ANewLeaderTakesOverFromTheData) {
   EXPECT_THAT(site.pools("slurmctld/1"), HasSubstr("PartitionName=slurmd Nodes=slurmd MaxTime=1-0\n"));
 }
 
+// Requirement 32
+// Requirement 41
 TEST(JujuCharms, OnlyLeadersWrite) {
   FakeSite site;
   site.deploy("slurmctld", "slurmctld", 2);
@@ -358,6 +675,8 @@ TEST(JujuCharms, TheKeyIsNeverInTheExchangedDataNorInALog) {
 }
 
 // Requirement 32
+// Requirement 45
+// Requirement 50
 TEST(JujuCharms, DataOfAnotherApplicationAreNotBelieved) {
   FakeSite site;
   site.begin();
@@ -405,8 +724,10 @@ TEST(JujuCharms, AWrongOptionIsReportedAndPublishesNothing) {
 
 // --- slurmd ---
 
+// Requirement 5
 // Requirement 34
 // Requirement 36
+// Requirement 44
 TEST(JujuCharms, SlurmdRunsWithTheArgumentsOfADynamicNode) {
   FakeSite site;
   site.slurm.up = {"ctl", "spare"};
@@ -417,6 +738,7 @@ TEST(JujuCharms, SlurmdRunsWithTheArgumentsOfADynamicNode) {
 }
 
 // Requirement 35
+// Requirement 42
 TEST(JujuCharms, TheAdministratorsWordsWinOverWhatIsDetected) {
   FakeSite site;
   site.deploy_both();
@@ -445,6 +767,7 @@ TEST(JujuCharms, OtherReadingsOfTheHardwareDoNotRestartSlurmd) {
   EXPECT_THAT(site.launch("slurmd/0").conf, HasSubstr("RealMemory=63999"));
 }
 
+// Requirement 4
 // Requirement 37
 TEST(JujuCharms, AFailedStartIsLoggedAndShownOnThatUnitOnly) {
   FakeSite site;
@@ -470,6 +793,7 @@ TEST(JujuCharms, AStartThatSystemdRefusesIsAStatusAndNoFailedHook) {
   EXPECT_EQ(site.juju.statuses["slurmd/0"].kind, Kind::kActive);
 }
 
+// Requirement 4
 TEST(JujuCharms, ANodeThatSlurmDoesNotTakeIsNotShownAsActive) {
   FakeSite site;
   site.slurm.full = true;
@@ -505,6 +829,219 @@ TEST(JujuCharms, AKeyThatCannotBeReadLeavesSlurmdAsItIs) {
   EXPECT_EQ(site.juju.statuses["slurmd/0"], waiting("the key of the cluster cannot be read: secret-get: no controller"));
   EXPECT_EQ(site.at("slurmd/0").slurmd.starts, 1);
   EXPECT_EQ(site.at("slurmd/0").machine.files[kKeyPath].first, site.key);
+}
+
+// --- actions ---
+
+core::Json words(const std::string& parameters, bool reset = false) {
+  return {{"parameters", parameters}, {"reset", reset}};
+}
+
+// Requirement 38
+TEST(JujuCharms, NodeConfigWithAWrongWordFailsAndChangesNothing) {
+  LeavingSite site;
+  const auto files = site.at("slurmd/0").machine.files;
+  for (const std::string& wrong :
+       {"NodeName=x", "State=DOWN", "Reason=x", "Port=7000", "Wieght=5", "Weight", "Gres='gpu:1'", ""}) {
+    const auto action = site.juju.act("slurmd/0", "node-config", words(wrong));
+    EXPECT_EQ(action.code, 0) << wrong;
+    EXPECT_NE(action.failure, "") << wrong;
+    EXPECT_EQ(site.at("slurmd/0").machine.files, files) << wrong;
+  }
+  EXPECT_THAT(site.juju.act("slurmd/0", "node-config", words("State=DOWN")).failure, HasSubstr("State"));
+  EXPECT_THAT(site.slurm.acts, IsEmpty());
+  EXPECT_EQ(site.slurmd().starts, 1);
+}
+
+// Requirement 39
+// Requirement 40
+TEST(JujuCharms, NodeConfigOfAnIdleNodeRegistersItAnew) {
+  LeavingSite site;
+  const auto action = site.juju.act("slurmd/0", "node-config", words("Weight=5 Features=ssd"));
+  EXPECT_EQ(action.failure, "");
+  EXPECT_EQ(action.results.at("result"), "applied");
+  EXPECT_EQ(action.results.at("words"), "Weight=5 Features=ssd");
+  EXPECT_THAT(site.slurm.acts, ElementsAre("drain slurmd-0: slurm-enlist: configuring", "delete slurmd-0"));
+  const std::string conf = "CPUs=8 Boards=1 RealMemory=64000 Weight=5 Features=ssd,slurmd";
+  EXPECT_EQ(site.slurm.nodes["slurmd-0"]["conf"], conf);
+  EXPECT_FALSE(site.slurm.drains("slurmd-0"));
+  EXPECT_EQ(site.juju.statuses["slurmd/0"], active("slurmd-0 is IDLE"));
+  EXPECT_EQ(site.slurmd().starts, 2);
+  EXPECT_EQ(site.at("slurmd/1").slurmd.starts, 1);
+  // It stays: with other hooks, a restart, an upgrade, another relation.
+  for (const char* event : {"update-status", "config-changed", "upgrade-charm", "start"}) site.juju.everywhere(event);
+  EXPECT_EQ(site.slurmd().starts, 2);
+  site.slurmd().now.running = false;
+  site.juju.everywhere("update-status");
+  EXPECT_EQ(site.launch("slurmd/0").conf, conf);
+  site.juju.remove_relation("0");
+  EXPECT_FALSE(site.has_node());
+  site.integrate("slurmd");
+  EXPECT_EQ(site.slurm.nodes["slurmd-0"]["conf"], conf);
+  // Further words are added, and reset takes all of them away.
+  site.juju.act("slurmd/0", "node-config", words("RealMemory=1000"));
+  EXPECT_EQ(site.slurm.nodes["slurmd-0"]["conf"], "CPUs=8 Boards=1 Weight=5 RealMemory=1000 Features=ssd,slurmd");
+  site.juju.act("slurmd/0", "node-config", words("", true));
+  EXPECT_EQ(site.slurm.nodes["slurmd-0"]["conf"], "CPUs=8 Boards=1 RealMemory=64000 Features=slurmd");
+}
+
+// Requirement 40
+TEST(JujuCharms, NodeConfigNeverRegistersANodeAnewUnderAJob) {
+  LeavingSite site;
+  site.slurm.jobs[7] = {.state = "SUSPENDED", .node = "slurmd-0"};
+  const auto action = site.juju.act("slurmd/0", "node-config", words("Weight=5"));
+  EXPECT_EQ(action.failure, "");
+  EXPECT_THAT(action.results.at("result"), HasSubstr("registers anew when nothing runs there"));
+  EXPECT_EQ(site.paused, std::chrono::milliseconds(0));
+  EXPECT_THAT(site.message("slurmd/0"), HasSubstr("to register anew with other words: jobs are suspended there: 7"));
+  EXPECT_THAT(site.juju.act("slurmd/0", "resume").failure, HasSubstr("register anew"));
+  site.juju.everywhere("update-status");
+  EXPECT_EQ(site.slurmd().starts, 1);
+  EXPECT_THAT(site.slurm.acts, ElementsAre("drain slurmd-0: slurm-enlist: configuring"));
+  site.slurm.jobs.clear();
+  site.juju.everywhere("update-status");
+  EXPECT_THAT(site.slurm.ended, IsEmpty());
+  EXPECT_EQ(site.slurmd().starts, 2);
+  EXPECT_EQ(site.juju.statuses["slurmd/0"], active("slurmd-0 is IDLE"));
+  EXPECT_THAT(site.launch("slurmd/0").conf, HasSubstr("Weight=5"));
+}
+
+// Requirement 40
+TEST(JujuCharms, NodeConfigThatIsTakenBackOpensTheNodeAgain) {
+  LeavingSite site;
+  site.slurm.jobs[7] = {.node = "slurmd-0"};
+  site.juju.act("slurmd/0", "node-config", words("Weight=5"));
+  EXPECT_TRUE(site.slurm.drains("slurmd-0"));
+  EXPECT_EQ(site.juju.act("slurmd/0", "node-config", words("", true)).results.at("result"), "applied");
+  EXPECT_FALSE(site.slurm.drains("slurmd-0"));
+  EXPECT_EQ(site.slurmd().starts, 1);
+}
+
+// Requirement 40
+TEST(JujuCharms, WordsThatAreGivenWhileSlurmdIsDownCountOnceItRuns) {
+  LeavingSite site;
+  site.slurmd().now.running = false;
+  site.slurm.jobs[7] = {.node = "slurmd-0"};
+  EXPECT_EQ(site.juju.act("slurmd/0", "node-config", words("Features=ssd")).failure, "");
+  site.juju.everywhere("update-status");
+  EXPECT_TRUE(site.slurm.drains("slurmd-0"));
+  EXPECT_TRUE(site.slurmd().now.running);
+  site.slurm.jobs.clear();
+  site.juju.everywhere("update-status");
+  EXPECT_THAT(site.slurm.nodes["slurmd-0"]["conf"].get<std::string>(), HasSubstr("Features=ssd,slurmd"));
+  EXPECT_EQ(site.juju.statuses["slurmd/0"], active("slurmd-0 is IDLE"));
+}
+
+// Requirement 40
+TEST(JujuCharms, ANodeThatCouldNotStartAgainIsNotTakenOut) {
+  LeavingSite site;
+  site.juju.broken_tools.insert("key");
+  site.juju.act("slurmd/0", "node-config", words("Weight=5"));
+  EXPECT_TRUE(site.has_node());
+  site.juju.broken_tools.clear();
+  site.juju.everywhere("update-status");
+  EXPECT_THAT(site.launch("slurmd/0").conf, HasSubstr("Weight=5"));
+}
+
+// Requirement 2
+// Requirement 40
+TEST(JujuCharms, ANodeThatRegistersAnewKeepsTheDrainOfAnAdministrator) {
+  LeavingSite site;
+  site.slurm.set_state("slurmd-0", {"IDLE", "DRAIN", "DYNAMIC_NORM"}, "disk \"sda\"");
+  site.juju.act("slurmd/0", "node-config", words("Weight=5"));
+  EXPECT_TRUE(site.slurm.drains("slurmd-0"));
+  EXPECT_EQ(site.slurm.nodes["slurmd-0"]["reason"], "disk 'sda'");
+  EXPECT_THAT(site.slurm.acts, ElementsAre("delete slurmd-0"));
+  // No later start closes it again.
+  EXPECT_EQ(site.juju.act("slurmd/0", "resume").results.at("state"), "IDLE");
+  site.juju.everywhere("update-status");
+  EXPECT_EQ(site.slurmd().starts, 2);
+  EXPECT_FALSE(site.slurm.drains("slurmd-0"));
+  site.slurmd().now.running = false;
+  site.juju.everywhere("update-status");
+  EXPECT_THAT(site.launch("slurmd/0").conf, Not(HasSubstr("DRAIN")));
+}
+
+// Requirement 40
+TEST(JujuCharms, FeaturesAreChangedUnderAJob) {
+  LeavingSite site;
+  site.slurm.jobs[7] = {.node = "slurmd-0"};
+  EXPECT_EQ(site.juju.act("slurmd/0", "node-config", words("Features=ssd")).results.at("result"), "applied");
+  EXPECT_THAT(site.slurm.acts, ElementsAre("features slurmd-0: ssd,slurmd ssd,slurmd"));
+  EXPECT_THAT(site.launch("slurmd/0").conf, HasSubstr("Features=ssd,slurmd"));
+  EXPECT_TRUE(site.slurm.jobs.contains(7));
+}
+
+// Requirement 40
+TEST(JujuCharms, NodeConfigWithoutARunningSlurmdIsStoredOnly) {
+  FakeSite site;
+  site.deploy_both();
+  EXPECT_THAT(site.juju.act("slurmd/0", "node-config", words("Weight=5")).results.at("result"), HasSubstr("stored"));
+  EXPECT_EQ(site.at("slurmd/0").slurmd.starts, 0);
+  site.integrate("slurmd");
+  EXPECT_THAT(site.launch("slurmd/0").conf, HasSubstr("Weight=5"));
+  EXPECT_THAT(site.slurm.acts, IsEmpty());
+}
+
+// Requirement 40
+TEST(JujuCharms, NodeConfigWaitsForASlurmctldThatDoesNotAnswer) {
+  LeavingSite site;
+  site.slurm.up.clear();
+  EXPECT_EQ(site.juju.act("slurmd/0", "node-config", words("Weight=5")).failure, "");
+  EXPECT_THAT(site.message("slurmd/0"), HasSubstr("Slurm does not answer"));
+  EXPECT_EQ(site.slurmd().starts, 1);
+  EXPECT_NE(site.juju.act("slurmd/1", "node-config", words("Features=ssd")).failure, "");
+  EXPECT_EQ(site.at("slurmd/1").slurmd.starts, 1);
+}
+
+TEST(JujuCharms, ADrainAndAResumeAreThoseOfAnAdministrator) {
+  LeavingSite site;
+  const auto drained = site.juju.act("slurmd/0", "drain", {{"reason", "new \"fan\""}});
+  EXPECT_EQ(drained.results.at("state"), "IDLE+DRAIN");
+  EXPECT_EQ(site.slurm.nodes["slurmd-0"]["reason"], "new 'fan'");
+  EXPECT_EQ(site.juju.statuses["slurmd/0"], active("slurmd-0 is IDLE+DRAIN: new 'fan'"));
+  site.juju.everywhere("update-status");
+  EXPECT_TRUE(site.slurm.drains("slurmd-0"));
+  EXPECT_THAT(site.juju.act("slurmd/0", "drain", {{"reason", "other"}}).failure, HasSubstr("drained already: new 'fan'"));
+  EXPECT_EQ(site.juju.act("slurmd/0", "resume").results.at("state"), "IDLE");
+  EXPECT_EQ(site.juju.act("slurmd/0", "resume").failure, "");
+  // Another program's drain is its own.
+  site.slurm.set_state("slurmd-0", {"IDLE", "DRAIN", "DYNAMIC_NORM"}, "slurm-bridge: pods run there");
+  EXPECT_THAT(site.juju.act("slurmd/0", "resume").failure, HasSubstr("another program"));
+  EXPECT_TRUE(site.slurm.drains("slurmd-0"));
+}
+
+// Requirement 23
+// Requirement 24
+TEST(JujuCharms, DestroyJobsEndsTheJobsOfThisNodeAndNamesThem) {
+  LeavingSite site;
+  site.slurm.jobs[7] = {.node = "slurmd-0"};
+  site.slurm.jobs[11] = {.node = "slurmd-0", .shown = "10_3", .stays = true};
+  site.slurm.jobs[12] = {.state = "COMPLETED", .node = "slurmd-0"};
+  site.slurm.jobs[13] = {.node = "slurmd-1"};
+  site.slurm.jobs[10] = {.state = "PENDING", .shown = "10_[4-9]"};
+  const auto action = site.juju.act("slurmd/0", "destroy-jobs");
+  EXPECT_EQ(action.failure, "");
+  EXPECT_EQ(action.results.at("jobs"), "7,10_3");
+  EXPECT_EQ(action.results.at("still-there"), "10_3");
+  EXPECT_THAT(site.slurm.acts, ElementsAre("cancel 7", "cancel 10_3"));
+  EXPECT_TRUE(site.slurm.jobs.contains(13));
+  EXPECT_TRUE(site.has_node());
+  EXPECT_EQ(site.juju.act("slurmd/1", "destroy-jobs").results.at("jobs"), "13");
+  EXPECT_EQ(site.juju.act("slurmd/1", "destroy-jobs").results.at("jobs"), "");
+  site.slurm.nodes["slurmd-1"]["instance_id"] = "another";
+  EXPECT_THAT(site.juju.act("slurmd/1", "destroy-jobs").failure, HasSubstr("another slurmd"));
+}
+
+TEST(JujuCharms, AUnitThatIsBeingRemovedTakesNoMoreWords) {
+  LeavingSite site;
+  site.slurm.jobs[7] = {.node = "slurmd-0"};
+  site.juju.send("slurmd/0", "slurmctld-relation-departed",
+                 {{"JUJU_RELATION_ID", "slurmctld:0"}, {"JUJU_DEPARTING_UNIT", "slurmd/0"}});
+  for (const char* action : {"node-config", "resume"})
+    EXPECT_THAT(site.juju.act("slurmd/0", action, words("Weight=5")).failure, HasSubstr("is being removed")) << action;
+  EXPECT_EQ(site.juju.act("slurmd/0", "destroy-jobs").results.at("jobs"), "7");
+  EXPECT_NE(site.juju.act("slurmd/0", "x").failure, "");
 }
 
 // --- rest ---
@@ -585,15 +1122,16 @@ TEST(JujuCharms, WrongUsageIsToldAndNothingIsDone) {
   EXPECT_EQ(site.juju.send("slurmd/0", "install", {}), 0);
   FakeSite::Place& place = site.at("slurmd/0");
   site.juju.dispatch = [&](const auto&, const auto&, HookTools& tools) {
-    const CharmParts parts{.host = place.machine, .tools = tools, .slurmd = place.slurmd, .pause = {}};
+    const CharmParts parts{.host = place.machine, .tools = tools, .slurmd = place.slurmd, .pause = {}, .now = {}};
     const auto err = [&](std::string_view text) { site.said += text; };
     EXPECT_EQ(run_charm("slurmdbd", {}, parts, err), 2);
     EXPECT_EQ(run_charm("slurmd", {}, parts, err), 2);
-    return run_charm("slurmd", {{"JUJU_DISPATCH_PATH", "actions/x"}, {"JUJU_UNIT_NAME", "slurmd/0"}}, parts, err);
+    EXPECT_EQ(run_charm("slurmctld", {{"JUJU_DISPATCH_PATH", "actions/x"}, {"JUJU_UNIT_NAME", "slurmctld/0"}}, parts, err), 2);
+    return run_charm("slurmd", {{"JUJU_DISPATCH_PATH", "other/x"}, {"JUJU_UNIT_NAME", "slurmd/0"}}, parts, err);
   };
   EXPECT_EQ(site.juju.send("slurmd/0", "x"), 2);
   EXPECT_THAT(site.said, HasSubstr("Juju runs this"));
-  EXPECT_THAT(site.said, HasSubstr("the charm has no actions/x"));
+  EXPECT_THAT(site.said, HasSubstr("the charm has no other/x"));
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 
 #include "core/hash.hpp"
 #include "enlist/rules/node_conf.hpp"
+#include "enlist/rules/text.hpp"
+#include "slurm/conf/conf.hpp"
 
 namespace enlist::juju {
 namespace {
@@ -14,13 +16,54 @@ std::string text_at(const core::Json& json, std::initializer_list<std::string_vi
   return core::get_string(json, path);
 }
 
-/// Returns how slurmd has to run. Error: why it cannot run like that.
-core::Result<Launch> launch_wanted(const ComputeSeen& seen, const std::vector<std::string>& controllers) {
+constexpr std::string_view kGateWords = " State=DRAIN Reason=\"";
+
+/// Returns the value of --conf with these words of the unit's own. Error: why slurmd cannot run like that.
+core::Result<std::string> conf_wanted(const ComputeSeen& seen, const std::string& own_conf) {
   const auto given = merged_conf(*seen.detected, seen.node_conf);
   if (!given) return std::unexpected(given.error().with("node-config"));
-  auto words = merged_conf(*given, "Features=" + seen.event.app);
+  const auto own = merged_conf(*given, own_conf);
+  if (!own) return std::unexpected(own.error().with("the words of this unit"));
+  return merged_conf(*own, "Features=" + seen.event.app);
+}
+
+/// Returns how slurmd has to run. Error: why it cannot run like that.
+core::Result<Launch> launch_wanted(const ComputeSeen& seen, const std::vector<std::string>& controllers) {
+  auto words = conf_wanted(seen, seen.memory.own_conf);
   if (!words) return std::unexpected(words.error());
   return Launch{node_of(seen.event.unit), *std::move(words), controllers, instance_of(seen.event)};
+}
+
+/// Returns the words that keep a new record out of service with this reason. Slurm reads no escapes.
+std::string gate_of(std::string reason) {
+  if (reason.empty()) return {};
+  std::ranges::replace(reason, '"', '\'');
+  return std::string(kGateWords) + reason + "\"";
+}
+
+Launch without_gate(Launch launch) {
+  launch.conf.resize(std::min(launch.conf.find(kGateWords), launch.conf.size()));
+  return launch;
+}
+
+std::string features_of(std::string_view conf) {
+  for (const slurm::conf::Setting& setting : slurm::conf::parse_node_conf(conf).settings) {
+    if (same_word(setting.key, "Features")) return setting.value;
+  }
+  return {};
+}
+
+/// Reports whether two values of --conf are the same but for the features.
+bool same_but_features(std::string_view a, std::string_view b) {
+  std::vector<slurm::conf::Setting> one = slurm::conf::parse_node_conf(a).settings,
+                                    other = slurm::conf::parse_node_conf(b).settings;
+  for (auto* settings : {&one, &other}) {
+    std::erase_if(*settings, [](const slurm::conf::Setting& setting) { return same_word(setting.key, "Features"); });
+    std::ranges::sort(*settings, {}, &slurm::conf::Setting::key);
+  }
+  return std::ranges::equal(one, other, [](const slurm::conf::Setting& x, const slurm::conf::Setting& y) {
+    return x.key == y.key && x.value == y.value;
+  });
 }
 
 /// Decides what the leader publishes.
@@ -64,8 +107,9 @@ std::optional<Status> plan_slurmd(const ComputeSeen& seen, ComputePlan& plan) {
   }
   std::optional<Launch> runs;
   if (seen.slurmd->running) runs = launch_of(*seen.slurmd->arguments);
-  if (runs != *want) {
+  if (!runs || without_gate(*runs) != *want) {
     plan.start = *want;
+    plan.start->conf += gate_of(seen.memory.kept_by);
   } else {
     plan.reload = seen.memory.loaded_key != key.digest;
   }
@@ -77,14 +121,54 @@ std::optional<Status> plan_slurmd(const ComputeSeen& seen, ComputePlan& plan) {
 core::Json to_json(const ComputeMemory& memory) {
   return {{"key", {{"file", memory.key.file}, {"digest", memory.key.digest}}},
           {"loadedKey", memory.loaded_key},
-          {"detected", memory.detected}};
+          {"detected", memory.detected},
+          {"leaving", memory.leaving},
+          {"ownConf", memory.own_conf},
+          {"nextConf", memory.next_conf ? core::Json(*memory.next_conf) : core::Json()},
+          {"keptBy", memory.kept_by}};
 }
 
 core::Result<ComputeMemory> compute_memory_from(const core::Json& json) {
   if (!json.is_object()) return core::fail(ErrorCode::kInvalid, "is no object");
-  return ComputeMemory{{text_at(json, {"key", "file"}), "", text_at(json, {"key", "digest"})},
-                       text_at(json, {"loadedKey"}),
-                       text_at(json, {"detected"})};
+  ComputeMemory out{.key = {text_at(json, {"key", "file"}), "", text_at(json, {"key", "digest"})},
+                    .loaded_key = text_at(json, {"loadedKey"}),
+                    .detected = text_at(json, {"detected"}),
+                    .leaving = core::find(json, {"leaving"}) != nullptr && *core::find(json, {"leaving"}) == true,
+                    .own_conf = text_at(json, {"ownConf"}),
+                    .next_conf = {},
+                    .kept_by = text_at(json, {"keptBy"})};
+  if (const core::Json* next = core::find(json, {"nextConf"}); next != nullptr && next->is_string())
+    out.next_conf = next->get<std::string>();
+  return out;
+}
+
+core::Result<std::string> own_conf(const ComputeSeen& seen, std::string_view words, bool reset) {
+  const std::string before = reset ? "" : seen.memory.next_conf.value_or(seen.memory.own_conf);
+  auto out = merged_conf(before, words);
+  if (!out || !seen.detected) return out;
+  if (const auto all = conf_wanted(seen, *out); !all) return all;
+  return out;
+}
+
+core::Result<ConfChange> conf_change(const ComputeSeen& seen, const std::string& own_conf) {
+  ConfChange out;
+  if (!seen.slurmd) return std::unexpected(seen.slurmd.error());
+  if (seen.relation.empty() || !is_ours(seen.event, *seen.slurmd) || !seen.detected) {
+    out.stored_only = true;
+    return out;
+  }
+  const std::string runs = without_gate(launch_of(*seen.slurmd->arguments)).conf;
+  const auto want = conf_wanted(seen, own_conf);
+  if (!want) return std::unexpected(want.error());
+  const bool other_features = features_of(runs) != features_of(*want);
+  // Without slurmd, no command of this machine works.
+  out.anew = !same_but_features(runs, *want) || (other_features && !seen.slurmd->running);
+  if (!out.anew && other_features) out.features = features_of(*want);
+  return out;
+}
+
+bool is_ours(const Event& event, const SlurmdSeen& slurmd) {
+  return slurmd.arguments && launch_of(*slurmd.arguments).instance == instance_of(event);
 }
 
 std::string instance_of(const Event& event) {

@@ -2,7 +2,7 @@
 // machine. Pure.
 //
 // A hook computes all of it anew from what is known, whatever the event, because Juju may join events or leave them out. Where
-// nothing has changed, it does nothing. Nothing here stops slurmd.
+// nothing has changed, it does nothing. slurmd is stopped only when its node is out of Slurm.
 //
 // Folder src/enlist/juju: the charms of Juju. Uses enlist/agent, enlist/coordinator and enlist/host. The plans see the rules,
 // and the plans of these, only.
@@ -29,6 +29,11 @@ struct ComputeMemory {
   std::string loaded_key{};  ///< The digest of the key that slurmd has read.
   /// Facts::detected when slurmd was started. While it runs, other readings are no reason to restart it.
   std::string detected{};
+  bool leaving = false;    ///< The relation has ended, and the node is being taken out of Slurm.
+  std::string own_conf{};  ///< Words of --conf for this unit alone. They win over the option node-config.
+  /// Those that the unit is to have instead. Its node is being taken out of Slurm for them, and registers anew.
+  std::optional<std::string> next_conf{};
+  std::string kept_by{};  ///< The reason with which somebody else keeps the node out of service, until it has registered anew.
   friend bool operator==(const ComputeMemory&, const ComputeMemory&) = default;
 };
 [[nodiscard]] core::Json to_json(const ComputeMemory& memory);
@@ -68,6 +73,21 @@ struct ComputePlan {
   std::optional<Status> not_published{};
 };
 [[nodiscard]] ComputePlan plan_compute(const ComputeSeen& seen);
+
+/// Returns the words that the unit is to have of its own, after the action node-config. `words`: those that the action gives,
+/// beside those that the unit has unless `reset`. Error: kInvalid with the word with which slurmd would not start.
+[[nodiscard]] core::Result<std::string> own_conf(const ComputeSeen& seen, std::string_view words, bool reset);
+
+/// What has to be done for slurmd to run with other words of its own.
+struct ConfChange {
+  bool stored_only = false;               ///< slurmd was not started for this unit, or is to leave.
+  bool anew = false;                      ///< The node must register anew, because Slurm reads most words only then.
+  std::optional<std::string> features{};  ///< Slurm takes them at once.
+};
+[[nodiscard]] core::Result<ConfChange> conf_change(const ComputeSeen& seen, const std::string& own_conf);
+
+/// Reports whether slurmd was started for this unit.
+[[nodiscard]] bool is_ours(const Event& event, const SlurmdSeen& slurmd);
 
 /// Returns how slurmd of this unit is told apart from others of the same name.
 [[nodiscard]] std::string instance_of(const Event& event);

@@ -6,7 +6,10 @@
 #include "enlist/host/spawn.hpp"
 #include "enlist/juju/compute.hpp"
 #include "enlist/juju/program.hpp"
+#include "enlist/juju/slurm_node.hpp"
 #include "enlist/rules/node_conf.hpp"
+#include "enlist/rules/text.hpp"
+#include "slurm/holds.hpp"
 
 namespace enlist::juju {
 namespace {
@@ -21,6 +24,48 @@ class ComputeHook {
 
   core::Result<std::optional<Status>> run() {
     if (auto looked = look(); !looked) return std::unexpected(looked.error());
+    return decide_and_act();
+  }
+
+  /// Carries out an action. Error: it fails, with this message.
+  core::Result<Results> act_for_administrator(bool leaves) {
+    const auto parameters = parts_.tools.action_parameters();
+    if (!parameters) return std::unexpected(parameters.error());
+    if (auto looked = look(); !looked) return std::unexpected(looked.error());
+    const std::string& action = seen_.event.action;
+    if (leaves && (action == "node-config" || action == "resume"))
+      return core::fail(ErrorCode::kConflict, node() + " leaves, because the unit is being removed");
+    if (action == "node-config") return configure(*parameters);
+    SlurmNode slurm(seen_.event, parts_);
+    if (action == "drain") {
+      const std::string reason = core::get_string(*parameters, {"reason"});
+      if (auto done = slurm.keep_out(reason.empty() ? kAdministrator : reason); !done) return std::unexpected(done.error());
+      return state_of_node();
+    }
+    if (action == "resume") {
+      if (seen_.memory.leaving) return core::fail(ErrorCode::kConflict, node() + " leaves, because the relation has ended");
+      if (seen_.memory.next_conf)
+        return core::fail(ErrorCode::kConflict, node() + " is drained to register anew with other words");
+      if (auto done = slurm.resume(); !done) return std::unexpected(done.error());
+      return state_of_node();
+    }
+    if (action != "destroy-jobs") return core::fail(ErrorCode::kInvalid, "the charm has no action " + action);
+    const auto ended = slurm.end_jobs();
+    if (!ended) return std::unexpected(ended.error());
+    Results out{{"jobs", comma_list(ended->jobs)}};
+    if (!ended->left.empty()) out["still-there"] = comma_list(ended->left);
+    return out;
+  }
+
+  /// Decides what is to be done after look(), and does it.
+  core::Result<std::optional<Status>> decide_and_act() {
+    std::optional<Status> configures;
+    if (seen_.relation.empty()) {
+      if (const auto leaves = leave_cluster()) return leaves;
+    } else {
+      if (auto done = stay_in_cluster(); !done) return std::unexpected(done.error());
+      if (!plan_compute(seen_).obstacle) configures = register_anew();
+    }
     const ComputePlan plan = plan_compute(seen_);
     if (plan.publish) {
       if (auto done = parts_.tools.publish(seen_.relation, *plan.publish); !done) return std::unexpected(done.error());
@@ -28,13 +73,173 @@ class ComputeHook {
     // Without the partition, slurmctld has nothing to publish, so that this is the cause of the obstacle as well.
     if (plan.obstacle) return plan.not_published ? plan.not_published : plan.obstacle;
     if (auto done = act(plan); !done) return blocked("slurmd does not start: " + done.error().message);
-    const Status status = observe(plan.start || plan.reload);
+    Status status = observe(plan.start || plan.reload);
+    if (!seen_.memory.next_conf && registered_ && slurm::held_by(registered_->reason, slurm::Owner::kEnlistment)) {
+      if (auto done = SlurmNode(seen_.event, parts_).open(); !done)
+        return waiting(node() + " is not open yet: " + done.error().message);
+      status = observe(false);
+    }
+    if (configures && status.kind != Status::Kind::kBlocked) return configures;
     // That the application publishes nothing is said unless there is worse to say.
     if (plan.not_published && status.kind != Status::Kind::kBlocked) return plan.not_published;
     return status;
   }
 
+  /// Carries out a hook of a unit that leaves. No event follows that of `stop`, which therefore waits.
+  core::Result<std::optional<Status>> leave_for_good() {
+    auto memory = read_memory();
+    if (!memory) return std::unexpected(memory.error());
+    seen_.memory = *std::move(memory);
+    const auto slurmd = state_of_slurmd();
+    if (!slurmd) return std::unexpected(slurmd.error());
+    if (!is_ours(seen_.event, *slurmd)) return std::nullopt;
+    if (seen_.event.name == "stop") return wait_and_leave();
+    if (auto drained = SlurmNode(seen_.event, parts_).drain(); !drained)
+      parts_.tools.log("WARNING", node() + " is not drained yet: " + drained.error().message);
+    return waiting(node() + " leaves");
+  }
+
  private:
+  [[nodiscard]] std::string node() const { return node_of(seen_.event.unit); }
+
+  // --- the node leaves ---
+
+  core::Result<std::optional<Status>> wait_and_leave() {
+    SlurmNode slurm(seen_.event, parts_);
+    core::MonoTime answered = parts_.now();
+    for (std::string told;; parts_.pause(kLeavePoll)) {
+      const auto left = slurm.take_out();
+      if (left && left->phase == Phase::kGone) break;
+      if (left) {
+        answered = parts_.now();
+      } else if (const auto over = without_slurm(left.error(), answered)) {
+        if (!*over) return std::unexpected(over->error());
+        break;
+      }
+      const std::string why = node() + " leaves: " + (left ? left->message : "Slurm does not answer: " + left.error().message);
+      if (why == told) continue;
+      told = why;
+      if (auto said = parts_.tools.set_status(waiting(told)); !said) return std::unexpected(said.error());
+    }
+    seen_.memory.own_conf.clear();
+    seen_.memory.next_conf.reset();
+    if (auto done = retire(); !done) return std::unexpected(done.error());
+    return std::nullopt;
+  }
+  /// Decides what a unit does that cannot ask Slurm. nullopt: it waits. Error: it has waited for too long.
+  std::optional<core::Result<void>> without_slurm(const core::Error& cause, core::MonoTime answered) {
+    const auto slurmd = state_of_slurmd();
+    const auto steps = parts_.slurmd.steps();
+    if (slurmd && !slurmd->running && !slurmd->changing && steps && steps->empty()) {
+      parts_.tools.log("WARNING", "slurmd does not run, and no step is on this machine. Slurm may still have a record of " +
+                                      node() + ": " + cause.message);
+      return core::Result<void>();
+    }
+    if (parts_.now() - answered < kUnanswered) return std::nullopt;
+    return core::Result<void>(
+        core::fail(ErrorCode::kUnavailable, node() + " cannot leave, because Slurm does not answer: " + cause.message));
+  }
+  /// The relation has ended, and the unit stays: the node leaves step by step, one in each hook. nullopt: there is none.
+  std::optional<Status> leave_cluster() {
+    const bool begins = seen_.event.name.ends_with("-relation-broken");
+    if (!begins && !seen_.memory.leaving) return std::nullopt;
+    if (!seen_.slurmd) return blocked("slurmd: " + seen_.slurmd.error().message);
+    if (!is_ours(seen_.event, *seen_.slurmd)) return std::nullopt;
+    ComputeMemory memory = seen_.memory;
+    memory.leaving = true;
+    if (auto done = write_memory(memory); !done) return blocked(done.error().message);
+    const auto left = SlurmNode(seen_.event, parts_).take_out();
+    if (!left) return waiting(node() + " leaves: Slurm does not answer: " + left.error().message);
+    if (left->phase != Phase::kGone) return waiting(node() + " leaves: " + left->message);
+    if (auto done = retire(); !done) return blocked(done.error().message);
+    look_at_slurmd();
+    return std::nullopt;
+  }
+  core::Result<void> stay_in_cluster() {
+    ComputeMemory memory = seen_.memory;
+    memory.leaving = false;
+    return write_memory(memory);
+  }
+  /// Stops slurmd, and removes what this charm has written for it. The node is out of Slurm.
+  core::Result<void> retire() {
+    if (auto done = parts_.slurmd.stop(); !done) return done;
+    if (auto done = parts_.slurmd.uninstall(); !done) return done;
+    if (const KeyFile& key = seen_.memory.key; !key.file.empty()) {
+      const auto there = parts_.host.read(file_of(key.file));
+      if (there && core::sha256_hex(*there) == key.digest) {
+        if (auto done = parts_.host.remove(file_of(key.file)); !done) return done;
+      }
+    }
+    ComputeMemory memory;
+    memory.own_conf = seen_.memory.next_conf.value_or(seen_.memory.own_conf);
+    if (memory != ComputeMemory{}) return write_memory(memory);
+    auto done = parts_.host.remove(parts_.state / kMemory);
+    if (done) seen_.memory = {};
+    return done;
+  }
+
+  // --- the words of this unit ---
+
+  core::Result<Results> configure(const core::Json& parameters) {
+    const std::string words = core::get_string(parameters, {"parameters"});
+    const core::Json* given = core::find(parameters, {"reset"});
+    const bool reset = given != nullptr && *given == true;
+    if (words.empty() && !reset) return core::fail(ErrorCode::kInvalid, "give parameters, or reset=true");
+    auto own = own_conf(seen_, words, reset);
+    if (!own) return std::unexpected(own.error());
+    const auto change = conf_change(seen_, *own);
+    if (!change) return std::unexpected(change.error());
+    ComputeMemory memory = seen_.memory;
+    if (change->anew) {
+      memory.next_conf = *own;
+    } else {
+      if (change->features) {
+        if (auto done = SlurmNode(seen_.event, parts_).set_features(*change->features); !done)
+          return std::unexpected(done.error());
+      }
+      memory.own_conf = *own;
+      memory.next_conf.reset();
+    }
+    if (auto done = write_memory(memory); !done) return std::unexpected(done.error());
+    const auto status = decide_and_act();
+    if (!status) return std::unexpected(status.error());
+    if (*status) {
+      if (auto said = parts_.tools.set_status(**status); !said) return std::unexpected(said.error());
+    }
+    const char* result = change->stored_only      ? "stored: slurmd was not started for this unit"
+                         : seen_.memory.next_conf ? "stored: the node is drained, and registers anew when nothing runs there"
+                                                  : "applied";
+    return Results{{"result", result}, {"words", *own}, {"status", *status ? (*status)->message : ""}};
+  }
+  /// Lets the node register anew with the words that the unit is to have, once nothing runs there. Returns what it waits for.
+  std::optional<Status> register_anew() {
+    if (!seen_.memory.next_conf || !seen_.slurmd || !seen_.slurmd->running || !is_ours(seen_.event, *seen_.slurmd))
+      return std::nullopt;
+    const auto left = SlurmNode(seen_.event, parts_, kConfigures).take_out([this](const slurm::Node& record) {
+      ComputeMemory memory = seen_.memory;
+      memory.kept_by = kept_by_others(record);
+      return write_memory(memory);
+    });
+    const std::string what = node() + " is to register anew with other words: ";
+    if (!left) return waiting(what + "Slurm does not answer: " + left.error().message);
+    if (left->phase != Phase::kGone) return waiting(what + left->message);
+    ComputeMemory memory = seen_.memory;
+    memory.own_conf = *std::exchange(memory.next_conf, std::nullopt);
+    if (auto done = write_memory(memory); !done) return blocked(done.error().message);
+    return std::nullopt;
+  }
+  core::Result<Results> state_of_node() {
+    const auto now = record();
+    if (!now) return std::unexpected(now.error());
+    if (!*now) return core::fail(ErrorCode::kNotFound, "Slurm has no node " + node());
+    if (!seen_.relation.empty() && !seen_.memory.leaving) {
+      if (auto said = parts_.tools.set_status(observe(false)); !said) return std::unexpected(said.error());
+    }
+    return Results{{"state", (*now)->state}, {"reason", (*now)->reason}};
+  }
+
+  // --- what is known ---
+
   core::Result<void> look() {
     const auto leader = parts_.tools.is_leader();
     if (!leader) return std::unexpected(leader.error());
@@ -104,6 +309,8 @@ class ComputeHook {
     }
   }
 
+  // --- what is done ---
+
   core::Result<void> act(const ComputePlan& plan) {
     ComputeMemory memory = seen_.memory;
     if (plan.write_key) {
@@ -152,12 +359,25 @@ class ComputeHook {
     for (auto waited = 0ms;; waited += kLookAgain) {
       const core::Result<SlurmdSeen> slurmd = state_of_slurmd();
       const bool last = !fresh || waited >= kRegisters;
-      const Status out = status_of(seen_.event, slurmd, record(), last);
+      const auto shown = record();
+      const Status out = status_of(seen_.event, slurmd, shown, last);
+      registered_.reset();
+      if (shown && *shown && (*shown)->instance == instance_of(seen_.event)) {
+        registered_ = **shown;
+        note_registered();
+      }
       if (last || out.kind == Status::Kind::kActive) return out;
       // It may be between two starts by the service manager.
       if (slurmd && !slurmd->running && !slurmd->changing && !slurmd->error.empty()) return out;
       parts_.pause(kLookAgain);
     }
+  }
+  /// The node has registered as somebody else wanted it, so a later registration need not.
+  void note_registered() {
+    if (seen_.memory.kept_by.empty()) return;
+    ComputeMemory memory = seen_.memory;
+    memory.kept_by.clear();
+    if (auto done = write_memory(memory); !done) parts_.tools.log("WARNING", done.error().message);
   }
   core::Result<std::optional<Registered>> record() {
     const auto output = parts_.host.run({"scontrol", "--json", "show", "node", node_of(seen_.event.unit)}, kRegisters, "");
@@ -171,13 +391,26 @@ class ComputeHook {
   /// Slurm takes a node within a second. So long it is waited for, since other hooks of the machine wait meanwhile.
   static constexpr auto kRegisters = 10s;
   static constexpr auto kLookAgain = 500ms;
+  static constexpr const char* kAdministrator = "drained with juju";
+  static constexpr auto kLeavePoll = 5s;
+  /// So long `stop` waits for Slurm's answer. Then it fails, so that other hooks of the machine run before Juju tries it again.
+  static constexpr auto kUnanswered = 10min;
 
   const CharmParts& parts_;
   ComputeSeen seen_;
   SharedKey key_;
+  std::optional<Registered> registered_{};  ///< The record of this slurmd, as it was last read.
 };
 
 }  // namespace
+
+core::Result<std::optional<Status>> leave_compute(const Event& event, const CharmParts& parts) {
+  return ComputeHook(event, parts).leave_for_good();
+}
+
+core::Result<Results> act_compute(const Event& event, const CharmParts& parts, bool leaves) {
+  return ComputeHook(event, parts).act_for_administrator(leaves);
+}
 
 core::Result<std::optional<Status>> run_compute(const Event& event, const CharmParts& parts) {
   return ComputeHook(event, parts).run();

@@ -1,6 +1,7 @@
 #include "enlist/juju/controller.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "enlist/coordinator/slurm_facts.hpp"
 #include "enlist/rules/pool_file.hpp"
@@ -27,21 +28,98 @@ std::string_view line_of(std::string_view file, const std::string& partition) {
   return {};
 }
 
+/// A message names so many jobs at most.
+constexpr std::size_t kNamedJobs = 8;
+
+std::string named(const std::vector<std::string>& jobs) {
+  std::string out;
+  for (std::size_t i = 0; i < std::min(jobs.size(), kNamedJobs); ++i) out += (i == 0 ? "" : ", ") + jobs[i];
+  return jobs.size() > kNamedJobs ? out + " and " + std::to_string(jobs.size() - kNamedJobs) + " more" : out;
+}
+
 /// Reports whether `scontrol ping` shows this slurmctld as running: "Slurmctld(primary) at NAME is UP".
 bool is_up(std::string_view ping, const std::string& name) {
   return ping.find(" at " + name + " is UP") != std::string_view::npos;
 }
 
+std::map<std::string, std::string> texts_at(const core::Json& json, const char* key) {
+  std::map<std::string, std::string> out;
+  const core::Json* object = core::find(json, {key});
+  if (object == nullptr || !object->is_object()) return out;
+  for (const auto& [name, value] : object->items()) {
+    if (value.is_string()) out.emplace(name, value.get<std::string>());
+  }
+  return out;
+}
+
+bool is_related(const PartitionsSeen& seen, const std::string& app) {
+  return std::ranges::any_of(seen.relations, [&](const ComputeRelation& relation) { return relation.app == app; });
+}
+
+/// Notes which relations there are, and which applications have none any more.
+void note_relations(const PartitionsSeen& seen, ControllerMemory& memory) {
+  std::map<std::string, std::string> gone = std::exchange(memory.relations, {});
+  for (const ComputeRelation& relation : seen.relations) {
+    gone.erase(relation.id);
+    memory.relations.emplace(relation.id, relation.app);
+    memory.removing.erase(relation.app);
+  }
+  if (seen.event.name.ends_with("-relation-broken") && !seen.event.remote_app.empty())
+    gone.try_emplace(seen.event.relation_id, seen.event.remote_app);
+  for (const auto& [relation, app] : gone) {
+    if (!is_related(seen, app)) memory.removing.insert_or_assign(app, relation);
+  }
+}
+
+/// Closes the partitions whose applications are gone, and removes those that are closed and have no jobs any more.
+void remove_partitions(const PartitionsSeen& seen, std::map<std::string, Pool>& pools, PartitionsPlan& plan) {
+  const std::set<std::string> closed = closed_in(seen);
+  const bool runs = seen.loaded && seen.file && *seen.loaded == hash_of(*seen.file);
+  if (runs) {
+    std::erase_if(plan.memory.removing,
+                  [&](const auto& entry) { return !pools.contains(entry.first) && !seen.ended.contains(entry.second); });
+  }
+  for (auto pool = pools.begin(); pool != pools.end();) {
+    const std::string& app = pool->first;
+    if (is_related(seen, app) || !(closed.contains(app) || plan.memory.removing.contains(app))) {
+      ++pool;
+      continue;
+    }
+    const auto jobs = seen.jobs.find(app);
+    // The unit may itself be leaving, and Juju tells that after relation-broken. So the hook of that event removes nothing.
+    if (closed.contains(app) && runs && !seen.event.name.ends_with("-relation-broken") && jobs != seen.jobs.end() &&
+        jobs->second.empty()) {
+      pool = pools.erase(pool);
+      continue;
+    }
+    std::string what = "slurmctld is to take no new jobs for it";
+    if (closed.contains(app) && runs) {
+      what = jobs == seen.jobs.end() ? "Slurm does not tell which jobs use its partition" : "no job is left in its partition";
+      if (jobs != seen.jobs.end() && !jobs->second.empty()) what = "jobs use its partition: " + named(jobs->second);
+    }
+    plan.waits.push_back(app + " is being removed: " + what);
+    pool->second.removing = true;
+    ++pool;
+  }
+}
+
 }  // namespace
 
 core::Json to_json(const ControllerMemory& memory) {
-  return {{"accepted", memory.accepted}, {"refused", memory.refused}, {"reason", memory.reason}};
+  return {{"accepted", memory.accepted},
+          {"refused", memory.refused},
+          {"reason", memory.reason},
+          {"relations", memory.relations},
+          {"removing", memory.removing}};
 }
 
 core::Result<ControllerMemory> controller_memory_from(const core::Json& json) {
   if (!json.is_object()) return core::fail(ErrorCode::kInvalid, "is no object");
-  return ControllerMemory{core::get_string(json, {"accepted"}), core::get_string(json, {"refused"}),
-                          core::get_string(json, {"reason"})};
+  return ControllerMemory{.accepted = core::get_string(json, {"accepted"}),
+                          .refused = core::get_string(json, {"refused"}),
+                          .reason = core::get_string(json, {"reason"}),
+                          .relations = texts_at(json, "relations"),
+                          .removing = texts_at(json, "removing")};
 }
 
 core::Result<std::vector<Slurmctld>> slurmctlds_of(std::string_view slurm_conf, std::string_view ping) {
@@ -80,10 +158,19 @@ std::map<std::string, Pool> pools_in(std::string_view pool_file) {
     Pool pool{.name = name};
     for (auto setting = entry.settings.begin() + 1; setting != entry.settings.end(); ++setting) {
       if (setting->key == "Nodes") continue;
+      if (setting->key == "State" && same_word(setting->value, "DRAIN")) pool.removing = true;
       const char* quote = setting->value.empty() || setting->value.find_first_of(" \t") != std::string::npos ? "\"" : "";
       pool.partition_conf += (pool.partition_conf.empty() ? "" : " ") + setting->key + "=" + quote + setting->value + quote;
     }
     out.emplace(name, std::move(pool));
+  }
+  return out;
+}
+
+std::set<std::string> closed_in(const PartitionsSeen& seen) {
+  std::set<std::string> out;
+  for (const auto& [name, pool] : pools_in(seen.file.value_or(""))) {
+    if (pool.removing && !is_related(seen, name)) out.insert(name);
   }
   return out;
 }
@@ -99,11 +186,13 @@ core::Result<PartitionsPlan> plan_partitions(const PartitionsSeen& seen) {
     }
     pools = pools_in(*seen.file);
   }
+  note_relations(seen, out.memory);
   for (const ComputeRelation& relation : seen.relations) {
     auto pool = pool_from(relation.theirs, relation.app);
     if (!pool) out.problems.push_back(relation.app + ": " + pool.error().message);
     if (pool && *pool) pools.insert_or_assign(relation.app, **std::move(pool));
   }
+  remove_partitions(seen, pools, out);
   out.text = pool_file(pools);
   // The administrator may have mended the cause: these events are a new try.
   const bool again = seen.event.name == "config-changed" || seen.event.name == "start" || seen.event.name == "upgrade-charm";
@@ -121,6 +210,13 @@ core::Result<PartitionsPlan> plan_partitions(const PartitionsSeen& seen) {
   out.reconfigure = *seen.loaded != hash_of(out.text);
   if (out.write && seen.file && *seen.loaded == hash_of(*seen.file)) out.memory.accepted = *seen.file;
   return out;
+}
+
+bool tells_refusal(std::string_view said) {
+  const auto says = [said](std::string_view words) { return said.find(words) != std::string_view::npos; };
+  // slurmctld answers so if the process that it has started with the new file ends. scontrol is fatal if it cannot read the
+  // file.
+  return (says("slurm_reconfigure error") && says("Unspecified error")) || says("fatal:");
 }
 
 SharesPlan plan_shares(const SharesSeen& seen) {
@@ -148,7 +244,12 @@ SharesPlan plan_shares(const SharesSeen& seen) {
     share.publish = share.secret.empty() || !before || *before != ControllerData{share.secret, share.controllers};
     if (share.publish || share.renew) out.shares.push_back(std::move(share));
   }
-  for (const std::string& relation : gone) out.remove.push_back(seen.secrets.at(relation));
+  for (const std::string& relation : gone) {
+    const bool stays = std::ranges::any_of(seen.removing, [&](const auto& entry) {
+      return entry.second == relation && (seen.file.empty() || !line_of(seen.file, entry.first).empty());
+    });
+    if (!stays) out.remove.push_back(seen.secrets.at(relation));
+  }
   return out;
 }
 

@@ -1,8 +1,10 @@
 // What the charm `slurmctld` decides in each hook: which partitions slurmctld must have, and what each application `slurmd`
 // gets to know. Pure.
 //
-// Only the leader writes. A new leader takes over from the databags, the labels of the secrets, and the pool file. A partition
-// whose application is gone stays in the file, because slurmctld ends the jobs of a partition that is removed.
+// Only the leader writes. A new leader takes over from the databags, the labels of the secrets, and the pool file.
+//
+// slurmctld ends the jobs of a partition that is removed. So when a relation ends, the partition first takes no new jobs. A
+// later hook removes its lines if slurmctld has loaded that and no job is left there. The secret of the relation goes last.
 #pragma once
 
 #include <map>
@@ -36,6 +38,10 @@ struct ControllerMemory {
   std::string accepted{};  ///< The last pool file that slurmctld has loaded.
   std::string refused{};   ///< The pool file that it has refused; "": none.
   std::string reason{};    ///< Why.
+  /// Maps the ids of relations to their applications, because Juju may not tell the name any more when the relation ends.
+  std::map<std::string, std::string> relations{};
+  /// Maps the applications whose partitions are being removed to the ids of their relations.
+  std::map<std::string, std::string> removing{};
   friend bool operator==(const ControllerMemory&, const ControllerMemory&) = default;
 };
 [[nodiscard]] core::Json to_json(const ControllerMemory& memory);
@@ -52,7 +58,7 @@ struct Slurmctld {
 [[nodiscard]] core::Result<std::vector<Slurmctld>> slurmctlds_of(std::string_view slurm_conf, std::string_view ping);
 /// Returns what has to be set in slurm.conf before nodes can register by themselves, in one line; "": nothing.
 [[nodiscard]] std::string missing_in(std::string_view slurm_conf);
-/// Returns the pools in a pool file.
+/// Returns the pools in a pool file. One whose partition has State=DRAIN is being removed.
 [[nodiscard]] std::map<std::string, Pool> pools_in(std::string_view pool_file);
 
 // --- The partitions ---
@@ -60,9 +66,12 @@ struct Slurmctld {
 struct PartitionsSeen {
   Event event;
   std::vector<ComputeRelation> relations{};
+  std::set<std::string> ended{};  ///< The ids of relations that have ended and that Juju lists still.
   /// The pool file. nullopt: there is none.
   std::optional<std::string> file{};
   std::optional<std::string> loaded{};  ///< The hash of the file with which slurmctld runs; "": none. nullopt: it does not run.
+  /// The jobs that run or wait in the partitions of closed_in(). Of one that is missing, nothing is known.
+  std::map<std::string, std::vector<std::string>> jobs{};
   ControllerMemory memory{};
 };
 struct PartitionsPlan {
@@ -71,9 +80,16 @@ struct PartitionsPlan {
   bool reconfigure = false;             ///< slurmctld runs with another one.
   ControllerMemory memory{};            ///< As it must be stored before the file is written.
   std::vector<std::string> problems{};  ///< Why an application has no partition, or not the one it asks for: one line each.
+  std::vector<std::string> waits{};     ///< What the removal of a partition waits for: one line each.
 };
+/// Returns the partitions in the pool file that take no new jobs and whose application has no relation.
+[[nodiscard]] std::set<std::string> closed_in(const PartitionsSeen& seen);
 /// While slurmctld does not run, the file is left as it is. Error: it is somebody else's.
 [[nodiscard]] core::Result<PartitionsPlan> plan_partitions(const PartitionsSeen& seen);
+
+/// Reports whether the words of a `scontrol reconfigure` that failed say that slurmctld has kept the former file, or was not
+/// asked. After a lost answer it may run with the new one.
+[[nodiscard]] bool tells_refusal(std::string_view said);
 
 // --- What the applications get ---
 
@@ -81,8 +97,9 @@ struct SharesSeen {
   std::vector<ComputeRelation> relations{};
   /// Maps the ids of relations, also of those that are gone, to the secrets with their keys.
   std::map<std::string, std::string> secrets{};
-  std::set<std::string> outdated{};  ///< The secrets that have another key than slurmctld.
-  std::string file{};                ///< The pool file with which slurmctld runs.
+  std::set<std::string> outdated{};               ///< The secrets that have another key than slurmctld.
+  std::string file{};                             ///< The pool file with which slurmctld runs; "": not known.
+  std::map<std::string, std::string> removing{};  ///< ControllerMemory::removing.
   std::vector<Slurmctld> slurmctlds{};
 };
 struct Share {

@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "enlist/coordinator/pools_plan.hpp"
 #include "enlist/coordinator/slurm_files.hpp"
 #include "enlist/host/spawn.hpp"
 #include "enlist/juju/controller.hpp"
+#include "enlist/juju/leaving.hpp"
 #include "enlist/juju/program.hpp"
 #include "enlist/rules/pool_file.hpp"
 #include "slurm/conf/loaded.hpp"
@@ -34,8 +36,8 @@ class ControllerHook {
     const auto leader = parts_.tools.is_leader();
     if (!leader) return std::unexpected(leader.error());
     if (!*leader) return active();
-    if (auto read = read_relations(); !read) return std::unexpected(read.error());
     if (auto read = read_memory(); !read) return std::unexpected(read.error());
+    if (auto read = read_relations(); !read) return std::unexpected(read.error());
 
     if (auto done = bring_partitions(); !done) problems_.push_back(done.error().message);
     if (auto done = share(); !done) return std::unexpected(done.error());
@@ -65,7 +67,11 @@ class ControllerHook {
     const auto ids = parts_.tools.relations(kControllerEndpoint);
     if (!ids) return std::unexpected(ids.error());
     for (const std::string& id : *ids) {
-      if (event_.breaks(id)) continue;
+      const bool ended = std::ranges::any_of(memory_.removing, [&](const auto& entry) { return entry.second == id; });
+      if (ended || event_.breaks(id)) {
+        ended_.insert(id);
+        continue;
+      }
       auto app = parts_.tools.remote_app(id);
       if (!app) return std::unexpected(app.error());
       auto theirs = parts_.tools.databag(id, *app), published = parts_.tools.databag(id, event_.app);
@@ -119,23 +125,37 @@ class ControllerHook {
   core::Result<void> bring_partitions() {
     const auto file = parts_.host.read(pool_file_path());
     if (!file && file.error().code != ErrorCode::kNotFound) return std::unexpected(file.error());
-    PartitionsSeen seen{.event = event_, .relations = relations_, .memory = memory_};
+    PartitionsSeen seen{.event = event_, .relations = relations_, .ended = ended_, .memory = memory_};
     if (file) seen.file = *file;
     if (active_slurmctld()) seen.loaded = loaded();
+    for (const std::string& name : closed_in(seen)) {
+      if (auto jobs = read_jobs_in(name)) seen.jobs.emplace(name, *std::move(jobs));
+    }
     const auto plan = plan_partitions(seen);
     if (!plan) return std::unexpected(plan.error());
     problems_.insert(problems_.end(), plan->problems.begin(), plan->problems.end());
+    waits_ = plan->waits;
+    if (auto done = remember(plan->memory); !done) return done;
     if (plan->write) {
-      if (auto done = remember(plan->memory); !done) return done;
       if (auto done = write_pool_file(plan->text); !done) return done;
     }
     if (seen.loaded == hash_of(plan->text)) runs_with_ = plan->text;
     if (!plan->reconfigure) return {};
     return reconfigure(plan->text);
   }
+  core::Result<std::vector<std::string>> read_jobs_in(const std::string& partition) {
+    slurm::Snapshot snapshot;
+    const auto shown = ask_slurm(jobs_question({"--partition=" + partition}));
+    if (!shown) return std::unexpected(shown.error());
+    auto jobs = jobs_from(*shown);
+    if (!jobs) return std::unexpected(jobs.error());
+    snapshot.jobs = *std::move(jobs);
+    return jobs_in(snapshot, partition);
+  }
   core::Result<void> reconfigure(const std::string& text) {
     wait_for_starting_jobs();
-    if (const auto done = ask_slurm({"scontrol", "reconfigure"}); !done) return roll_back(text, done.error());
+    const auto asked = ask_slurm({"scontrol", "reconfigure"});
+    if (!asked && tells_refusal(asked.error().message) && loaded() != hash_of(text)) return roll_back(text, asked.error());
     for (auto waited = 0ms; waited <= kLoads; waited += kLookAgain) {
       if (loaded() == hash_of(text)) {
         runs_with_ = text;
@@ -146,6 +166,9 @@ class ControllerHook {
       }
       parts_.pause(kLookAgain);
     }
+    // slurmctld may still load the file, and jobs may be in its partitions then, so it stays. The next hook looks again.
+    if (!asked)
+      return core::fail(ErrorCode::kUnavailable, "slurmctld has not answered the reconfigure: " + asked.error().message);
     return core::fail(ErrorCode::kInvalid,
                       "slurmctld has reconfigured without loading the partitions: slurm.conf needs the line \"Include " +
                           std::string(kPoolFile) + "\"");
@@ -153,11 +176,8 @@ class ControllerHook {
   /// Goes back to the file that slurmctld has taken last. Returns why the new one was not taken.
   core::Result<void> roll_back(const std::string& text, const core::Error& cause) {
     ControllerMemory memory = memory_;
-    // slurmctld has refused the file only if it answers. Otherwise the same file is tried again in the next hook.
-    if (cause.code == ErrorCode::kInvalid) {
-      memory.refused = text;
-      memory.reason = cause.message;
-    }
+    memory.refused = text;
+    memory.reason = cause.message;
     if (auto done = remember(memory); !done) return done;
     const std::string former = memory.accepted.empty() ? pool_file({}) : memory.accepted;
     if (auto done = write_pool_file(former); !done) return done;
@@ -181,7 +201,7 @@ class ControllerHook {
   // --- what the applications get ---
 
   core::Result<void> share() {
-    SharesSeen seen{.relations = relations_, .file = runs_with_, .slurmctlds = slurmctlds_};
+    SharesSeen seen{.relations = relations_, .file = runs_with_, .removing = memory_.removing, .slurmctlds = slurmctlds_};
     const auto owned = parts_.tools.owned_secrets();
     if (!owned) return std::unexpected(owned.error());
     for (const OwnedSecret& secret : *owned) {
@@ -226,6 +246,8 @@ class ControllerHook {
     std::string all;
     for (const std::string& problem : problems_) all += (all.empty() ? "" : "; ") + problem;
     if (!all.empty()) return blocked(all);
+    for (const std::string& wait : waits_) all += (all.empty() ? "" : "; ") + wait;
+    if (!all.empty()) return waiting(all);
     if (!active_slurmctld()) return waiting("no slurmctld of slurm.conf answers");
     return active();
   }
@@ -242,9 +264,10 @@ class ControllerHook {
   std::string conf_;  ///< slurm.conf, and the files that it includes.
   std::vector<Slurmctld> slurmctlds_;
   std::vector<ComputeRelation> relations_;
+  std::set<std::string> ended_;
   ControllerMemory memory_;
   std::string runs_with_;  ///< The pool file with which slurmctld runs; "": not known.
-  std::vector<std::string> problems_;
+  std::vector<std::string> problems_, waits_;
 };
 
 }  // namespace

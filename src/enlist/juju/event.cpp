@@ -11,16 +11,20 @@ core::Result<Event> event_from(const std::map<std::string, std::string>& environ
   };
   Event out{.name = value("JUJU_HOOK_NAME"), .unit = value("JUJU_UNIT_NAME"), .app = {}};
   if (const std::string path = value("JUJU_DISPATCH_PATH"); !path.empty()) {
-    if (!path.starts_with("hooks/")) return core::fail(core::ErrorCode::kInvalid, "the charm has no " + path);
-    out.name = path.substr(std::string_view("hooks/").size());
+    constexpr std::string_view kHooks = "hooks/", kActions = "actions/";
+    const bool action = path.starts_with(kActions);
+    if (!action && !path.starts_with(kHooks)) return core::fail(core::ErrorCode::kInvalid, "the charm has no " + path);
+    out.action = action ? path.substr(kActions.size()) : "";
+    out.name = action ? "" : path.substr(kHooks.size());
   }
-  if (out.name.empty())
+  if (out.name.empty() && out.action.empty())
     return core::fail(core::ErrorCode::kInvalid, "neither JUJU_DISPATCH_PATH nor JUJU_HOOK_NAME is set: Juju runs this");
   const std::size_t slash = out.unit.find('/');
   if (slash == std::string::npos || slash == 0) return core::fail(core::ErrorCode::kInvalid, "JUJU_UNIT_NAME is not set");
   out.app = out.unit.substr(0, slash);
   out.model = value("JUJU_MODEL_UUID");
   out.relation_id = value("JUJU_RELATION_ID");
+  out.remote_app = value("JUJU_REMOTE_APP");
   out.departing_unit = value("JUJU_DEPARTING_UNIT");
   return out;
 }

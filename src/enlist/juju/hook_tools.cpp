@@ -77,6 +77,14 @@ class JujuTools final : public HookTools {
     return done(tell({"relation-set", "--relation", relation, "--app", "--file", "-"}, core::Json(databag).dump()));
   }
 
+  core::Result<core::Json> action_parameters() override { return ask({"action-get"}); }
+  core::Result<void> set_results(const std::map<std::string, std::string>& results) override {
+    Words words{"action-set"};
+    for (const auto& [key, value] : results) words.push_back(key + "=" + value);
+    return done(tell(words));
+  }
+  core::Result<void> fail_action(const std::string& message) override { return done(tell({"action-fail", message})); }
+
   core::Result<std::vector<OwnedSecret>> owned_secrets() override {
     const auto ids = ask({"secret-ids"});
     if (!ids) return std::unexpected(ids.error());

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -47,6 +48,13 @@ class HookTools {
   virtual core::Result<Databag> databag(const std::string& relation, const std::string& app) = 0;
   /// Sets keys in the databag of our own application. Only the leader may.
   virtual core::Result<void> publish(const std::string& relation, const Databag& databag) = 0;
+
+  // In an action.
+
+  virtual core::Result<core::Json> action_parameters() = 0;
+  /// Sets what the action returns. Keys are of lower-case letters and hyphens.
+  virtual core::Result<void> set_results(const std::map<std::string, std::string>& results) = 0;
+  virtual core::Result<void> fail_action(const std::string& message) = 0;
 
   virtual core::Result<std::vector<OwnedSecret>> owned_secrets() = 0;
   /// Makes a secret of our application with the auth key in a file, and returns its id. Juju reads the file: the key is no

@@ -82,6 +82,15 @@ TEST_F(JujuTools, ReadsAKeyThatIsNoText) {
   EXPECT_THAT(host.ran, Contains("secret-get --format=json secret:abc --peek file"));
 }
 
+TEST_F(JujuTools, ReadsAndAnswersAnAction) {
+  says("action-get --format=json", "{\"reset\":true}\n");
+  says("action-set jobs=7,10_3 words=Weight=5 Features=a", "");
+  says("action-fail Slurm has no node gpu-0", "");
+  EXPECT_EQ(tools->action_parameters().value()["reset"], true);
+  EXPECT_TRUE(tools->set_results({{"jobs", "7,10_3"}, {"words", "Weight=5 Features=a"}}));
+  EXPECT_TRUE(tools->fail_action("Slurm has no node gpu-0"));
+}
+
 TEST_F(JujuTools, ListsTheSecretsOfTheApplication) {
   says("secret-ids --format=json", "[\"abc\",\"def\"]\n");
   says("secret-info-get --format=json secret:abc", R"({"abc":{"revision":1,"label":"one","owner":"application"}})");

@@ -20,8 +20,8 @@ std::map<std::string, std::string> environment_of_process() {
   return out;
 }
 
-/// Reports whether this unit leaves, by this event or an earlier one. It keeps what it has then, so that its jobs go on. The
-/// relation-broken of a unit that leaves is like that of a relation that ends, and must not be taken for it.
+/// Reports whether this unit leaves, by this event or an earlier one. The relation-broken of a unit that leaves is like that of
+/// a relation that ends, and must not be taken for it.
 core::Result<bool> leaves(const Event& event, const CharmParts& parts) {
   const std::filesystem::path file = parts.state / "charm-leaves";
   const auto before = parts.host.read(file);
@@ -50,10 +50,21 @@ int run_charm(std::string_view charm, const std::map<std::string, std::string>& 
     parts.tools.log("ERROR", event->name + ": " + error.message);
     return 1;
   };
+  if (!event->action.empty() && !compute) {
+    write_err("slurm-enlist charm: slurmctld has no actions\n");
+    return 2;
+  }
   const auto left = leaves(*event, parts);
   if (!left) return failed(left.error());
-  if (*left) return 0;
-  const auto status = compute ? run_compute(*event, parts) : run_controller(*event, parts);
+  if (!event->action.empty()) {
+    const auto results = act_compute(*event, parts, *left);
+    const auto told = results ? parts.tools.set_results(*results) : parts.tools.fail_action(results.error().message);
+    return told ? 0 : failed(told.error());
+  }
+  if (*left && !compute) return 0;
+  const auto status = *left     ? leave_compute(*event, parts)
+                      : compute ? run_compute(*event, parts)
+                                : run_controller(*event, parts);
   if (!status) return failed(status.error());
   if (!*status) return 0;
   const auto before = parts.tools.status();
@@ -70,9 +81,12 @@ int run_charm(std::string_view charm) {
   const AgentOptions defaults;
   const std::unique_ptr<Service> service =
       systemd_runs() ? systemd_service(*host, defaults.slurmd) : child_service(*host, defaults.slurmd, defaults.slurmd_log);
-  const CharmParts parts{.host = *host, .tools = *tools, .slurmd = *service, .pause = [](std::chrono::milliseconds time) {
-                           std::this_thread::sleep_for(time);
-                         }};
+  const core::SystemClock clock;
+  const CharmParts parts{.host = *host,
+                         .tools = *tools,
+                         .slurmd = *service,
+                         .pause = [](std::chrono::milliseconds time) { std::this_thread::sleep_for(time); },
+                         .now = [&clock] { return clock.mono(); }};
   return run_charm(charm, environment_of_process(), parts,
                    [](std::string_view text) { std::fwrite(text.data(), 1, text.size(), stderr); });
 }

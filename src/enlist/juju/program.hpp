@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/clock.hpp"
 #include "core/result.hpp"
 #include "enlist/host/host.hpp"
 #include "enlist/juju/event.hpp"
@@ -24,6 +25,7 @@ struct CharmParts {
   HookTools& tools;
   Service& slurmd;  ///< Of the charm slurmd.
   std::function<void(std::chrono::milliseconds)> pause;
+  std::function<core::MonoTime()> now;
   std::filesystem::path slurm_conf = "/etc/slurm/slurm.conf";
   std::filesystem::path state = "/var/lib/slurm-enlist";  ///< The folder of what the charm remembers.
 };
@@ -32,8 +34,18 @@ struct CharmParts {
 [[nodiscard]] core::Result<std::optional<Status>> run_compute(const Event& event, const CharmParts& parts);
 [[nodiscard]] core::Result<std::optional<Status>> run_controller(const Event& event, const CharmParts& parts);
 
-/// Runs the hook that the environment names, of the charm of this name. The hooks of a unit that leaves change nothing. Returns
-/// the exit code: 0, 1 (Juju has to run the hook again, the log of the unit tells why) or 2 (wrong usage).
+/// Carries out a hook of a unit that leaves. That of `stop` ends when the node is out of Slurm and slurmd is stopped.
+[[nodiscard]] core::Result<std::optional<Status>> leave_compute(const Event& event, const CharmParts& parts);
+
+/// What an action returns, by keys of lower-case letters and hyphens.
+using Results = std::map<std::string, std::string>;
+/// Carries out an action of a unit of slurmd. `leaves`: the unit is being removed. Error: the action has failed, with this
+/// message.
+[[nodiscard]] core::Result<Results> act_compute(const Event& event, const CharmParts& parts, bool leaves);
+
+/// Runs the hook or the action that the environment names, of the charm of this name. The hooks of a unit of slurmctld that
+/// leaves change nothing. Returns the exit code: 0, 1 (Juju has to run the hook again, the log of the unit tells why) or 2
+/// (wrong usage).
 int run_charm(std::string_view charm, const std::map<std::string, std::string>& environment, const CharmParts& parts,
               const std::function<void(std::string_view)>& write_err);
 /// The same, with this machine and the environment of this process.

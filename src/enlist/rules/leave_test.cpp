@@ -391,6 +391,8 @@ const std::vector<LeaveRow>& leave_table() {
   return kTable;
 }
 
+// Requirement 20
+// Requirement 21
 TEST(LeaveRules, Table) {
   for (const LeaveRow& row : leave_table()) {
     Leave leave;

@@ -31,8 +31,11 @@ struct Report {
   /// The value of --instance-id. It tells hosts apart, not the starts of slurmd: Slurm stores the id of the first
   /// registration, and keeps it as long as it has the record of the node (seen with 26.05.5).
   std::string instance_id{};
-  bool running = false;             ///< slurmd runs.
-  std::string key_revision{};       ///< The revision of the auth key in its file; "": none.
+  bool running = false;        ///< slurmd runs.
+  std::string key_revision{};  ///< The revision of the auth key in its file; "": none.
+  /// The revision of the auth key with which slurmd runs, if it was seen to have started or reloaded after the file was
+  /// written, or if it does not run. "": not known, or an older agent does not tell.
+  std::string key_loaded{};
   std::uint64_t registrations = 0;  ///< The last Desired::registrations that the agent has carried out.
   std::string error{};              ///< Why slurmd does not run, or what the agent cannot do: one line, no secrets.
   bool check_passed = false;        ///< The admin's check script has passed, or there is none.

@@ -38,6 +38,7 @@ TEST(DetectedConf, WithoutCpusOrMemoryIsAnError) {
     EXPECT_EQ(detected_conf(bad).error().code, core::ErrorCode::kInvalid) << bad;
 }
 
+// Requirement 35
 TEST(MergedConf, TheAdministratorWins) {
   EXPECT_EQ(merged("CPUs=8 RealMemory=64000 Weight=1", "realmemory=60000 Gres=gpu:2"),
             "CPUs=8 Weight=1 RealMemory=60000 Gres=gpu:2");
@@ -80,6 +81,7 @@ TEST(MergedConf, RefusesWordsWithWhichSlurmdWouldNotStart) {
   EXPECT_EQ(merged("", "SomethingNew=1"), "SomethingNew=1") << "a newer slurmd may know it";
 }
 
+// Requirement 35
 TEST(GatedConf, HasThePoolFirstAndTheGateLast) {
   EXPECT_EQ(gated_conf("CPUs=8 Features=fast,gpu", "gpu"),
             "CPUs=8 Features=gpu,fast State=DRAIN Reason=\"slurm-enlist: joining\"");
@@ -144,6 +146,9 @@ TEST(NodeWords, OnlyWeightAndFeaturesChangeLive) {
   EXPECT_THAT(features_in("Features=a,b Feature=c"), ElementsAre("a", "b", "c"));
 }
 
+// Requirement 34
+// Requirement 36
+// Requirement 44
 TEST(SlurmdArguments, StandInOneOrder) {
   EXPECT_THAT(slurmd_arguments("gpu-1", "CPUs=8", {"ctld:6817", "[fe80::1]:6817"}, "abc"),
               ElementsAre("-Z", "-N", "gpu-1", "--conf", "CPUs=8", "--conf-server", "ctld:6817,[fe80::1]:6817", "--instance-id",

@@ -282,7 +282,7 @@ core::Result<void> check_partition_conf(std::string_view words) {
   return {};
 }
 
-std::string pool_file(const std::map<std::string, Pool>& pools) {
+std::string pool_file(const std::map<std::string, Pool>& pools, std::string_view key_revision) {
   conf::Conf out;
   for (const auto& [name, pool] : pools) {
     out.add_record("NodeSet", name, "Feature=" + name);
@@ -295,7 +295,8 @@ std::string pool_file(const std::map<std::string, Pool>& pools) {
     }
     out.add(std::move(entry));
   }
-  const std::string text = std::string(kFileMark) + out.render();
+  std::string text = std::string(kFileMark) + out.render();
+  if (!key_revision.empty()) text += "# Auth key: " + std::string(key_revision) + "\n";
   return text + conf::marker_partition(Owner::kEnlistment, core::short_digest(text)) + "\n";
 }
 

@@ -22,8 +22,8 @@ inline constexpr std::string_view kPoolFile = "slurm-enlist.conf";
 /// Returns the file: "NodeSet=X Feature=X" for each pool, by name, "PartitionName=X Nodes=X ..." for each pool, and last the
 /// hidden partition that tells which file slurmctld has loaded (slurm/conf/loaded.hpp, Owner::kEnlistment). A partition of a
 /// pool that is being removed has State=DRAIN: it takes no new jobs, and those in the queue go on. The same pools give the same
-/// text.
-[[nodiscard]] std::string pool_file(const std::map<std::string, Pool>& pools);
+/// text. `key_revision`: the revision of the auth key that slurmctld has to load with the file. "": the file does not tell.
+[[nodiscard]] std::string pool_file(const std::map<std::string, Pool>& pools, std::string_view key_revision = {});
 /// Returns the hash in the marker of a file; "" if it has none.
 [[nodiscard]] std::string hash_of(std::string_view pool_file);
 

@@ -13,6 +13,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
 
+// Requirement 5
+// Requirement 36
 TEST(DefaultsFile, QuotesTwiceAsSystemdReadsTwice) {
   EXPECT_EQ(
       defaults_file({"-Z", "-N", "gpu-1", "--conf", "CPUs=8 Reason=\"slurm-enlist: joining\"", "--conf-server", "a:1,[::1]:1"}),
@@ -80,6 +82,7 @@ TEST(ArgumentsOf, RefusesTheQuotingOfOthers) {
   }
 }
 
+// Requirement 3
 TEST(UnitFile, StartsSlurmdItselfAndWaitsForIt) {
   const std::string unit = unit_file("/usr/sbin/slurmd", "/etc/default/slurmd");
   EXPECT_THAT(unit, StartsWith(kFileMark));

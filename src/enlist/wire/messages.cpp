@@ -47,10 +47,11 @@ struct Members<Report> {
       std::tuple(required("hostname", &Report::hostname), required("boot_id", &Report::boot_id),
                  optional("slurm_version", &Report::slurm_version), optional("conf", &Report::conf),
                  optional("instance_id", &Report::instance_id), optional("running", &Report::running),
-                 optional("key_revision", &Report::key_revision), optional("registrations", &Report::registrations),
-                 optional("error", &Report::error), optional("check_passed", &Report::check_passed),
-                 optional("started", &Report::started), optional("steps_known", &Report::steps_known),
-                 optional("steps", &Report::steps), optional("stopped", &Report::stopped), optional("left", &Report::left));
+                 optional("key_revision", &Report::key_revision), optional("key_loaded", &Report::key_loaded),
+                 optional("registrations", &Report::registrations), optional("error", &Report::error),
+                 optional("check_passed", &Report::check_passed), optional("started", &Report::started),
+                 optional("steps_known", &Report::steps_known), optional("steps", &Report::steps),
+                 optional("stopped", &Report::stopped), optional("left", &Report::left));
 };
 template <>
 struct Members<Desired> {

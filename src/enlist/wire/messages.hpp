@@ -13,7 +13,12 @@
 //   POST /v1/nodes/config {"nodes": ["gpu-1"], "conf": "Weight=5"}: the words of one node
 //   POST /v1/nodes/drain {"nodes": ["gpu-1"], "reason": "fan"}
 //   POST /v1/jobs/end    {"node": "gpu-1"} or {"pool": "gpu"} -> {"jobs": [{"job", "name", "user", "partition", "nodes",
-//   "error"?}]} POST /v1/tokens      {"pool": "gpu", "valid_for_s": 3600, "uses": 1} -> {"token": "enlist1_..."}
+//                        "error"?}]}
+//   GET  /v1/rotation    the rotation of the auth key: {"phase": "Sign", "running": true, "hosts": [{"host", "why",
+//                        "acknowledge"}], "holders": [{"host", "what"}], "waits"?, "problem"?, "refusal"?, "result"?, ...}
+//   POST /v1/rotation    {"also": ["login1"], "lifetime_s": 0} begins one. All answer like GET.
+//   POST /v1/rotation/acknowledge {"hosts": ["login1"]}, /without {"nodes": ["gpu-1"]}, /abandon {}
+//   POST /v1/tokens      {"pool": "gpu", "valid_for_s": 3600, "uses": 1} -> {"token": "enlist1_..."}
 // An error has a body {"error": "one line"}.
 #pragma once
 

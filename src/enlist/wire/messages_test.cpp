@@ -29,6 +29,7 @@ Report a_report() {
           .instance_id = "i1",
           .running = true,
           .key_revision = "k1",
+          .key_loaded = "k0",
           .registrations = 3,
           .error = "no",
           .check_passed = true,
@@ -57,7 +58,8 @@ Node a_node() {
 
 TEST(Messages, HaveTheNamesOfTheirMembers) {
   EXPECT_EQ(to_json(a_report()), Json::parse(R"({"hostname": "h1", "boot_id": "b1", "slurm_version": "26.05.1",
-      "conf": "CPUs=8 Reason=\"a b\"", "instance_id": "i1", "running": true, "key_revision": "k1", "registrations": 3,
+      "conf": "CPUs=8 Reason=\"a b\"", "instance_id": "i1", "running": true, "key_revision": "k1", "key_loaded": "k0",
+      "registrations": 3,
       "error": "no", "check_passed": true, "started": "1970-01-01T00:00:02.000000Z", "steps_known": true,
       "steps": ["12.batch"], "stopped": true, "left": true})"));
   EXPECT_EQ(
@@ -138,7 +140,9 @@ struct Draw {
   static core::WallTime time() {
     return core::WallTime{core::Duration{*rc::gen::inRange<std::int64_t>(0, 253'402'300'799'999)}};
   }
-  static Report report() { return {text(), text(), text(), text(), text(), yes(), text(), number(), text(), yes(), time()}; }
+  static Report report() {
+    return {text(), text(), text(), text(), text(), yes(), text(), text(), number(), text(), yes(), time()};
+  }
   static Node node() {
     Node out{.name = text(), .pool = text(), .key = text(), .node_conf = text(), .registrations = number()};
     out.revoked = yes();

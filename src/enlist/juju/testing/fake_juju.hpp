@@ -87,16 +87,10 @@ class FakeJuju {
     settle();
   }
   /// Departed comes before broken, and broken before stop. The units of the other side meet their own departed only.
-  void remove_unit(const std::string& unit) {
+  /// `broken_first`: broken may come before departed.
+  void remove_unit(const std::string& unit, bool broken_first = false) {
     const std::string app = app_of(unit);
-    for (auto& [number, relation] : relations) {
-      if (!relation.endpoints.contains(app)) continue;
-      for (const std::string& other : std::set(units[other_of(relation, app)])) {
-        send_relation(unit, number, "departed", other, unit);
-        send_relation(other, number, "departed", unit, unit);
-      }
-      send_relation(unit, number, "broken");
-    }
+    depart(unit, broken_first);
     send(unit, "stop");
     send(unit, "remove");
     units[app].erase(unit);
@@ -106,18 +100,38 @@ class FakeJuju {
     }
     settle();
   }
-  void remove_relation(const std::string& number) {
+  void remove_relation(const std::string& number, bool broken_first = false) {
     const Relation relation = relations.at(number);
-    for (const auto& [app, endpoint] : relation.endpoints) {
-      for (const std::string& unit : std::set(units[app])) {
-        for (const std::string& other : units[other_of(relation, app)]) send_relation(unit, number, "departed", other, other);
+    const auto depart_all = [&] {
+      for (const auto& [app, endpoint] : relation.endpoints) {
+        for (const std::string& unit : std::set(units[app])) {
+          for (const std::string& other : units[other_of(relation, app)]) send_relation(unit, number, "departed", other, other);
+        }
       }
-    }
+    };
+    if (!broken_first) depart_all();
     for (const auto& [app, endpoint] : relation.endpoints) {
       for (const std::string& unit : std::set(units[app])) send_relation(unit, number, "broken");
     }
-    relations.erase(number);
-    for (auto& [id, secret] : secrets) secret.grants.erase(number);
+    if (broken_first) depart_all();
+    forget_relation(number);
+    settle();
+  }
+  /// The relation breaks when the last unit has departed. The units stop after that.
+  void remove_application(const std::string& app) {
+    const std::set<std::string> all = units[app];
+    for (const std::string& unit : all) depart(unit, false);
+    for (const auto& [number, relation] : std::map(relations)) {
+      if (!relation.endpoints.contains(app)) continue;
+      for (const std::string& unit : std::set(units[other_of(relation, app)])) send_relation(unit, number, "broken");
+      forget_relation(number);
+    }
+    for (const std::string& unit : all) {
+      send(unit, "stop");
+      send(unit, "remove");
+    }
+    units.erase(app);
+    leaders.erase(app);
     settle();
   }
   void lead(const std::string& unit) {
@@ -133,6 +147,18 @@ class FakeJuju {
     settle();
   }
 
+  struct Action {
+    int code = 0;
+    std::map<std::string, std::string> results{};
+    std::string failure{};  ///< "": it did not fail.
+  };
+  Action act(const std::string& unit, const std::string& action, const core::Json& parameters = core::Json::object()) {
+    action_ = {};
+    parameters_ = parameters;
+    action_.code = send(unit, "", {{"JUJU_DISPATCH_PATH", "actions/" + action}});
+    settle();
+    return action_;
+  }
   [[nodiscard]] int count(const std::string& beginning) const {
     int out = 0;
     for (const std::string& call : calls) out += call.starts_with(beginning) ? 1 : 0;
@@ -141,7 +167,7 @@ class FakeJuju {
 
   /// Runs a hook. What it changed counts if it succeeds. Returns its exit code.
   int send(const std::string& unit, const std::string& event, Environment environment = {}) {
-    environment["JUJU_DISPATCH_PATH"] = "hooks/" + event;
+    if (!event.empty()) environment["JUJU_DISPATCH_PATH"] = "hooks/" + event;
     environment["JUJU_UNIT_NAME"] = unit;
     environment["JUJU_MODEL_UUID"] = "6f1e";
     events.push_back(unit + " " + event);
@@ -160,6 +186,22 @@ class FakeJuju {
   }
 
  private:
+  void depart(const std::string& unit, bool broken_first) {
+    const std::string app = app_of(unit);
+    for (auto& [number, relation] : relations) {
+      if (!relation.endpoints.contains(app)) continue;
+      if (broken_first) send_relation(unit, number, "broken");
+      for (const std::string& other : std::set(units[other_of(relation, app)])) {
+        send_relation(unit, number, "departed", other, unit);
+        send_relation(other, number, "departed", unit, unit);
+      }
+      if (!broken_first) send_relation(unit, number, "broken");
+    }
+  }
+  void forget_relation(const std::string& number) {
+    relations.erase(number);
+    for (auto& [id, secret] : secrets) secret.grants.erase(number);
+  }
   static std::string app_of(const std::string& unit) { return unit.substr(0, unit.find('/')); }
   static std::string other_of(const Relation& relation, const std::string& app) {
     for (const auto& [other, endpoint] : relation.endpoints) {
@@ -176,6 +218,8 @@ class FakeJuju {
   void send_relation(const std::string& unit, const std::string& number, const std::string& what,
                      const std::string& remote = {}, const std::string& departing = {}) {
     Environment environment = relation_environment(number, app_of(unit));
+    // Juju may not know the other end any more.
+    if (what == "broken") environment.erase("JUJU_REMOTE_APP");
     if (!remote.empty()) environment["JUJU_REMOTE_UNIT"] = remote;
     if (!departing.empty()) environment["JUJU_DEPARTING_UNIT"] = departing;
     send(unit, environment["JUJU_RELATION"] + "-relation-" + what, environment);
@@ -210,6 +254,15 @@ class FakeJuju {
     }
     void log(std::string_view level, const std::string& message) override {
       juju_.logs.push_back(std::string(level) + " " + message);
+    }
+    core::Result<core::Json> action_parameters() override { return juju_.parameters_; }
+    core::Result<void> set_results(const std::map<std::string, std::string>& results) override {
+      juju_.action_.results = results;
+      return {};
+    }
+    core::Result<void> fail_action(const std::string& message) override {
+      juju_.action_.failure = message;
+      return {};
     }
     core::Result<std::vector<std::string>> relations(std::string_view endpoint) override {
       std::vector<std::string> out;
@@ -304,6 +357,8 @@ class FakeJuju {
 
   std::map<std::string, int> numbers_;
   int next_relation_ = 0, next_secret_ = 0;
+  Action action_;
+  core::Json parameters_;
   std::deque<std::tuple<std::string, std::string, Environment>> pending_;
 };
 

@@ -1,6 +1,7 @@
 // A model of Juju with both charms on machines in memory, and of the Slurm that they make.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <memory>
@@ -24,25 +25,114 @@ inline constexpr const char* kSlurmConf =
     "ClusterName=c\nSlurmctldHost=ctl(10.0.0.1)\nSlurmctldHost=spare(10.0.0.2)\nAuthType=auth/slurm\n"
     "SlurmctldParameters=enable_configless\nMaxNodeCount=100\nInclude slurm-enlist.conf\n";
 
-/// slurmctld with its nodes.
+/// A job, or a task of an array: `shown` as squeue prints it, "11_3".
+struct FakeJob {
+  std::string state = "RUNNING";  ///< As squeue prints it: COMPLETING, SUSPENDED, PENDING ...
+  std::string partition = "slurmd";
+  std::string node{};      ///< That it holds; "": none.
+  std::string required{};  ///< A hostlist.
+  std::string shown{};
+  bool stays = false;  ///< Its epilog lasts.
+};
+
+/// slurmctld with its nodes and jobs.
 struct FakeSlurm {
   std::set<std::string> up{"ctl"};  ///< Its hosts that answer.
   std::string loaded;               ///< The pool file with which it runs.
   std::string refuses;              ///< A file with this text is refused.
   int starting = 0;                 ///< So many times more a job is starting when squeue is asked.
   bool full = false;                ///< It takes no node.
+  bool loses_answer = false;        ///< It reads the file, and the answer is lost.
+  bool loses_request = false;       ///< It does not read the file, and an answer would have been lost.
   std::map<std::string, core::Json> nodes;
+  std::map<int, FakeJob> jobs;
+  std::vector<int> ended{};         ///< Jobs that it has ended because their partition or their node was taken away.
+  std::vector<std::string> acts{};  ///< "drain slurmd-0: REASON", "delete slurmd-0", as they were carried out.
 
+  /// A slurmd registers. Of a node that is known, its words are not read.
   void add(const Launch& launch) {
-    if (full) return;
+    if (full || nodes.contains(launch.node)) return;
     core::Json partitions = core::Json::array();
     for (const auto& [name, pool] : pools()) {
-      if (launch.conf.find("Features=" + name) != std::string::npos) partitions.push_back(name);
+      if (launch.conf.find("Features=" + name) != std::string::npos || launch.conf.find("," + name) != std::string::npos)
+        partitions.push_back(name);
     }
-    nodes[launch.node] = {{"name", launch.node},
-                          {"instance_id", launch.instance},
-                          {"state", {"IDLE", "DYNAMIC_NORM"}},
-                          {"partitions", partitions}};
+    nodes[launch.node] = {
+        {"name", launch.node}, {"instance_id", launch.instance}, {"partitions", partitions}, {"conf", launch.conf}};
+    const std::size_t gate = launch.conf.find(" State=DRAIN Reason=\"");
+    if (gate == std::string::npos) return set_state(launch.node, {"IDLE", "DYNAMIC_NORM"}, "");
+    const std::string reason = launch.conf.substr(launch.conf.find('"', gate) + 1);
+    set_state(launch.node, {"IDLE", "DRAIN", "DYNAMIC_NORM"}, reason.substr(0, reason.find('"')));
+  }
+  void load(const std::string& text) {
+    loaded = text;
+    const auto there = pools();
+    end_jobs(
+        [&](const FakeJob& job) { return job.partition.find(',') == std::string::npos && !there.contains(job.partition); });
+  }
+  template <class Which>
+  void end_jobs(Which which) {
+    std::erase_if(jobs, [&](const auto& entry) {
+      if (which(entry.second)) ended.push_back(entry.first);
+      return which(entry.second);
+    });
+  }
+  void set_state(const std::string& node, const std::vector<std::string>& state, const std::string& reason) {
+    nodes.at(node)["state"] = state;
+    nodes.at(node)["reason"] = reason;
+  }
+  [[nodiscard]] bool drains(const std::string& node) const {
+    return core::Json(nodes.at(node).at("state")).dump().find("DRAIN") != std::string::npos;
+  }
+  /// `scontrol update NodeName=NODE KEY=VALUE...`
+  int update(const std::string& node, std::map<std::string, std::string> words) {
+    if (!nodes.contains(node)) return 1;
+    if (const std::string state = words["State"]; !state.empty()) {
+      const bool drain = state == "DRAIN";
+      acts.push_back((drain ? "drain " : state + " ") + node + (drain ? ": " + words["Reason"] : ""));
+      set_state(
+          node,
+          drain ? std::vector<std::string>{"IDLE", "DRAIN", "DYNAMIC_NORM"} : std::vector<std::string>{"IDLE", "DYNAMIC_NORM"},
+          drain ? words["Reason"] : "");
+    } else {
+      acts.push_back("features " + node + ": " + words["AvailableFeatures"] + " " + words["ActiveFeatures"]);
+    }
+    return 0;
+  }
+  int cancel(const std::vector<std::string>& words) {
+    for (auto& [id, job] : jobs) {
+      const std::string name = job.shown.empty() ? std::to_string(id) : job.shown;
+      if (std::find(words.begin() + 1, words.end(), name) == words.end()) continue;
+      acts.push_back("cancel " + name);
+      job.state = job.stays ? "COMPLETING" : "CANCELLED";
+    }
+    return 0;
+  }
+  int remove(const std::string& node) {
+    if (!nodes.contains(node)) return 1;
+    // Under a suspended job, the node reads as idle.
+    for (const auto& [id, job] : jobs) {
+      if (job.node == node && job.state != "SUSPENDED") return 1;
+    }
+    end_jobs([&](const FakeJob& job) { return job.node == node || job.required.find(node) != std::string::npos; });
+    acts.push_back("delete " + node);
+    nodes.erase(node);
+    return 0;
+  }
+  [[nodiscard]] std::string squeue(const std::vector<std::string>& words) const {
+    std::string out;
+    for (const auto& [id, job] : jobs) {
+      bool shown = true;
+      for (const std::string& word : words) {
+        if (word.starts_with("--nodelist=")) shown &= word == "--nodelist=" + job.node;
+        if (word.starts_with("--partition="))
+          shown &= ("," + job.partition + ",").find("," + word.substr(12) + ",") != std::string::npos;
+        if (word == "--states=PENDING") shown &= job.state == "PENDING";
+      }
+      const std::string name = job.shown.empty() ? std::to_string(id) : job.shown;
+      if (shown) out += std::to_string(id) + "|" + name + "|" + job.state + "|" + job.partition + "|" + job.required + "\n";
+    }
+    return out;
   }
   [[nodiscard]] std::map<std::string, std::string> pools() const {
     std::map<std::string, std::string> out;
@@ -67,7 +157,8 @@ class Machine final : public enlist::testing::FakeHost {
                            const std::string& input) override {
     std::string line;
     for (const std::string& word : words) line += (line.empty() ? "" : " ") + word;
-    if (words.front() != "scontrol" && words.front() != "squeue") return FakeHost::run(words, limit, input);
+    if (words.front() != "scontrol" && words.front() != "squeue" && words.front() != "scancel")
+      return FakeHost::run(words, limit, input);
     ran.push_back(line);
     if (line == "scontrol ping") {
       Output out{slurm_.up.empty() ? 1 : 0, "", ""};
@@ -75,14 +166,26 @@ class Machine final : public enlist::testing::FakeHost {
         out.out += std::string("Slurmctld(x) at ") + host + " is " + (slurm_.up.contains(host) ? "UP\n" : "DOWN\n");
       return out;
     }
+    if (words[1] == "listjobs") return FakeHost::run(words, limit, input);
+    if (!signs()) return Output{1, "", "scontrol: error: failed to connect to any sack sockets\n"};
     if (slurm_.up.empty()) return Output{1, "", "Unable to contact slurm controller (connect failure)\n"};
     if (line == "scontrol reconfigure") {
       const std::string& text = files[kPoolPath].first;
       if (!slurm_.refuses.empty() && text.find(slurm_.refuses) != std::string::npos)
-        return Output{1, "", "slurm_reconfigure error: Unspecified error\n"};
-      slurm_.loaded = text;
+        return Output{1, "", "slurm_reconfigure error:\tUnspecified error\n"};
+      if (!slurm_.loses_request) slurm_.load(text);
+      if (slurm_.loses_answer || slurm_.loses_request)
+        return Output{1, "", "slurm_reconfigure error: Unable to contact slurm controller (receive failure)\n"};
       return Output{};
     }
+    if (words.front() == "scancel") return Output{slurm_.cancel(words), "", ""};
+    if (words[1] == "update") {
+      std::map<std::string, std::string> settings;
+      for (const std::string& word : words) settings[word.substr(0, word.find('='))] = value(word);
+      return Output{slurm_.update(settings["NodeName"], settings), "", "slurm_update error\n"};
+    }
+    if (words[1] == "delete") return Output{slurm_.remove(value(words[2])), "", "Requested nodes are busy\n"};
+    if (line.starts_with("squeue --all --noheader --format=%A|")) return Output{0, slurm_.squeue(words), ""};
     if (words.front() == "squeue") return Output{0, slurm_.starting-- > 0 ? "RUNNING Prolog\n" : "RUNNING None\n", ""};
     if (words[1] == "--all") {
       Output out;
@@ -93,6 +196,7 @@ class Machine final : public enlist::testing::FakeHost {
     if (const auto found = slurm_.nodes.find(words.back()); found != slurm_.nodes.end()) nodes.push_back(found->second);
     return Output{0, core::Json{{"nodes", nodes}}.dump(), ""};
   }
+  std::function<bool()> signs = [] { return true; };  ///< A daemon runs here that signs what the commands send.
   [[nodiscard]] int count(const std::string& line) const {
     int out = 0;
     for (const std::string& ran_line : ran) out += ran_line == line ? 1 : 0;
@@ -100,6 +204,8 @@ class Machine final : public enlist::testing::FakeHost {
   }
 
  private:
+  static std::string value(const std::string& word) { return word.substr(word.find('=') + 1); }
+
   FakeSlurm& slurm_;
 };
 
@@ -122,14 +228,19 @@ class FakeService final : public Service {
   }
   core::Result<void> stop() override {
     ++stops;
+    now.running = false;
     return {};
   }
-  core::Result<void> uninstall() override { return {}; }
-  core::Result<std::vector<std::string>> steps() override { return std::vector<std::string>(); }
+  core::Result<void> uninstall() override {
+    now = {};
+    return {};
+  }
+  core::Result<std::vector<std::string>> steps() override { return there; }
 
   ServiceState now;
-  std::string fails;  ///< start() fails with this.
-  std::string ends;   ///< slurmd ends with this.
+  std::string fails;                                                          ///< start() fails with this.
+  std::string ends;                                                           ///< slurmd ends with this.
+  core::Result<std::vector<std::string>> there = std::vector<std::string>();  ///< The steps on the machine.
   int starts = 0, reloads = 0, stops = 0;
 
  private:
@@ -146,8 +257,15 @@ struct FakeSite {
   FakeSite() {
     juju.dispatch = [this](const std::string& unit, const FakeJuju::Environment& environment, HookTools& tools) {
       Place& place = at(unit);
-      const CharmParts parts{
-          .host = place.machine, .tools = tools, .slurmd = place.slurmd, .pause = [this](auto time) { paused += time; }};
+      const CharmParts parts{.host = place.machine,
+                             .tools = tools,
+                             .slurmd = place.slurmd,
+                             .pause =
+                                 [this, unit](auto time) {
+                                   paused += time;
+                                   if (on_pause) on_pause(unit);
+                                 },
+                             .now = [this] { return core::MonoTime{paused}; }};
       const int code = run_charm(charms.at(unit.substr(0, unit.find('/'))), environment, parts,
                                  [this](std::string_view text) { said += text; });
       if (after) after(unit, environment.at("JUJU_DISPATCH_PATH"));
@@ -161,6 +279,8 @@ struct FakeSite {
     auto& place = places[unit];
     if (!place) {
       place = std::make_unique<Place>(slurm);
+      if (charms.at(unit.substr(0, unit.find('/'))) == "slurmd")
+        place->machine.signs = [&slurmd = place->slurmd] { return slurmd.now.running; };
       if (charms.at(unit.substr(0, unit.find('/'))) == "slurmctld") {
         place->machine.files["/etc/slurm/slurm.conf"] = {kSlurmConf, 0644};
         place->machine.files[kKeyPath] = {key, 0600};
@@ -200,6 +320,7 @@ struct FakeSite {
   std::chrono::milliseconds paused{0};
   std::string said;
   std::function<void(const std::string& unit, const std::string& hook)> after;  ///< Called behind each hook.
+  std::function<void(const std::string& unit)> on_pause;                        ///< Called while a hook waits.
 };
 
 }  // namespace enlist::juju::testing

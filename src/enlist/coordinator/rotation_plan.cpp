@@ -1,0 +1,89 @@
+#include "enlist/coordinator/rotation_plan.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "enlist/coordinator/pools_plan.hpp"
+#include "enlist/rules/pool_file.hpp"
+#include "slurm/rollout/rollout.hpp"
+
+namespace enlist {
+namespace {
+
+namespace rollout = slurm::rollout;
+using slurm::Owner;
+
+Rotating judge_now(const Rotation& state, const RotationObserved& observed) {
+  const std::string hash = hash_of(pool_file(observed.pools, state.mark));
+  RotationInput in{.state = state,
+                   .keys = observed.keys,
+                   .nodes = observed.nodes,
+                   .others = observed.others,
+                   .slurm = observed.slurm,
+                   .loaded = rollout::loaded(Owner::kEnlistment, observed.slurm) == hash,
+                   .lifetime = observed.lifetime,
+                   .settled_since = observed.settled_since,
+                   .now = observed.context.now,
+                   .mono = observed.context.mono};
+  const auto stored = observed.pool_file ? rollout_from_json(*observed.pool_file) : rollout::State{};
+  if (stored && stored->refused_hash == hash && stored->refused_at) {
+    in.refused.emplace(*stored->refused_at, stored->refused_reason);
+    in.next_try = rollout::next_try(*stored).value_or(observed.context.now);
+  }
+  return judge_rotation(in);
+}
+
+}  // namespace
+
+std::string key_mark_of(const std::map<std::string, core::Json>& values) {
+  const auto found = values.find(kRotationValue);
+  return found == values.end() ? "" : core::get_string(found->second, {"mark"});
+}
+
+plan::Plan plan_rotation(const RotationObserved& observed) {
+  plan::Plan out;
+  if (!observed.state) return out;
+  const core::Result<Rotation> state = rotation_from(*observed.state);
+  if (!state || state->phase == RotationPhase::kEnded) return out;
+  const Rotating now = judge_now(*state, observed);
+  plan::Lane& lane = out.lane("auth key");
+  if (now.next) {
+    const std::string phase(to_string(now.next->phase));
+    lane.add({{"record", "rotation", "", phase},
+              "the rotation of the auth key goes on",
+              std::make_shared<RecordRotation>(*observed.state, to_json(*now.next))});
+  } else if (now.write) {
+    lane.add({{"write", "auth key", "", std::string(to_string(state->phase))},
+              "it is rotated",
+              std::make_shared<WriteAuthKey>(observed.keys->revision, *now.write)});
+  }
+  if (now.look_again) out.wake_after(*now.look_again, "the auth key is rotated");
+  if (!now.settled && now.hosts.empty() && !now.next && !now.write) out.waits_on(observed.cluster);
+  return out;
+}
+
+core::Json rotation_status(const RotationObserved& observed) {
+  if (!observed.state) return {{"phase", ""}, {"running", false}};
+  const core::Result<Rotation> state = rotation_from(*observed.state);
+  if (!state) return {{"phase", ""}, {"running", false}, {"problem", state.error().message}};
+  const Rotating now = judge_now(*state, observed);
+  core::Json out{{"phase", to_string(state->phase)},
+                 {"running", state->phase != RotationPhase::kEnded},
+                 {"began", core::format_rfc3339(state->began)},
+                 {"since", core::format_rfc3339(state->since)},
+                 {"abandoned", state->abandoned},
+                 {"hosts", core::Json::array()},
+                 {"holders", core::Json::array()}};
+  for (const RotationWait& wait : now.hosts)
+    out["hosts"].push_back({{"host", wait.host}, {"why", wait.why}, {"acknowledge", wait.by_people}});
+  for (const KeyHolder& holder : observed.others) out["holders"].push_back({{"host", holder.host}, {"what", holder.what}});
+  for (const auto& [member, text] : {std::pair{"waits", now.waits}, std::pair{"problem", now.problem},
+                                     std::pair{"refusal", state->refusal}, std::pair{"result", state->result}}) {
+    if (!text.empty()) out[member] = text;
+  }
+  if (!state->without.empty()) out["without"] = state->without;
+  return out;
+}
+
+}  // namespace enlist

@@ -1,0 +1,211 @@
+// The rotation at the coordinator: what administrators ask for, who holds the key, the file, and the plan.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "core/base64.hpp"
+#include "core/testing/manual_loop.hpp"
+#include "enlist/coordinator/pools_acts.hpp"
+#include "enlist/coordinator/pools_plan.hpp"
+#include "enlist/coordinator/rotating.hpp"
+#include "enlist/coordinator/rotation_controller.hpp"
+#include "enlist/coordinator/testing/fakes.hpp"
+#include "enlist/rules/pool_file.hpp"
+
+namespace enlist {
+namespace {
+
+using namespace std::chrono_literals;
+using core::ErrorCode;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr core::WallTime kNoon{core::Duration{1'800'000'000'000}};
+const std::string kPlain(32, 'p');
+
+KeySet old_keys() {
+  return {.file = "slurm.jwks", .revision = "1234567890", .keys = {{"old", "p"}}, .signer = "old"};
+}
+Contents with(const Rotation& rotation) {
+  Contents out;
+  out.values[kRotationValue] = to_json(rotation);
+  return out;
+}
+Rotation stored(const core::Result<Changes>& changes) {
+  return rotation_from(*changes.value().values.at(kRotationValue)).value();
+}
+Rotation running() {
+  return begin_rotation(old_keys(), "new", kNoon).value();
+}
+
+TEST(RotatingTest, OneRotationRunsAtATime) {
+  const Rotation begun = stored(begin_rotation(Contents{}, old_keys(), "new", {"login1"}, 60s, kNoon));
+  EXPECT_EQ(begun.phase, RotationPhase::kSpread);
+  EXPECT_EQ(begun.fresh.kid, "new");
+  EXPECT_EQ(begun.lifetime, 60s);
+  EXPECT_THAT(begun.also, ElementsAre("login1"));
+  EXPECT_EQ(begin_rotation(with(begun), old_keys(), "newer", {}, 0s, kNoon).error().code, ErrorCode::kConflict);
+  Rotation ended = begun;
+  ended.phase = RotationPhase::kEnded;
+  ended.mark = "r7";
+  EXPECT_EQ(stored(begin_rotation(with(ended), old_keys(), "newer", {}, 0s, kNoon)).former_mark, "r7")
+      << "the pool file keeps what slurmctld has loaded";
+  EXPECT_EQ(begin_rotation(Contents{}, old_keys(), "new", {"a b"}, 0s, kNoon).error().code, ErrorCode::kInvalid);
+  const core::Result<KeySet> plain = key_set_of("slurm.key", "r", kPlain);
+  EXPECT_THAT(begin_rotation(Contents{}, plain, "new", {}, 0s, kNoon).error().message, HasSubstr("slurm.key"));
+  const core::Result<KeySet> unread = core::fail(ErrorCode::kUnavailable, "it cannot be read");
+  EXPECT_EQ(begin_rotation(Contents{}, unread, "new", {}, 0s, kNoon).error().message, "it cannot be read");
+}
+
+TEST(RotatingTest, OnlyWhatIsWaitedForIsAcknowledged) {
+  const core::Json status{{"hosts", {{{"host", "db"}, {"acknowledge", true}}, {{"host", "gpu-1"}, {"acknowledge", false}}}}};
+  const Contents now = with(running());
+  EXPECT_THAT(stored(acknowledge(now, status, {"db"})).acknowledged, ElementsAre("db"));
+  EXPECT_EQ(acknowledge(now, status, {"gpu-1"}).error().code, ErrorCode::kNotFound) << "its agent tells";
+  EXPECT_EQ(acknowledge(now, {{"phase", "Spread"}}, {"db"}).error().code, ErrorCode::kNotFound) << "the file is not there yet";
+  EXPECT_EQ(acknowledge({}, status, {"db"}).error().code, ErrorCode::kConflict);
+}
+
+TEST(RotatingTest, ANodeWithJobsIsNotLeftOut) {
+  Contents now = with(running());
+  now.nodes["gpu-1"] = {.name = "gpu-1", .pool = "gpu", .key = "k"};
+  const auto slurm = [](const slurm::NodeState& state) {
+    auto out = std::make_shared<slurm::Snapshot>();
+    out->health = slurm::Snapshot::Health::kComplete;
+    auto node = std::make_shared<slurm::Node>();
+    node->name = "gpu-1";
+    node->state = state;
+    out->nodes = {{"gpu-1", node}};
+    return out;
+  };
+  EXPECT_THAT(stored(go_without(now, slurm({"DOWN", {"NOT_RESPONDING"}}), {"gpu-1"})).without, ElementsAre("gpu-1"));
+  EXPECT_EQ(go_without(now, slurm({"IDLE", {}}), {"gpu-1"}).error().code, ErrorCode::kConflict);
+  EXPECT_EQ(go_without(now, nullptr, {"gpu-1"}).error().code, ErrorCode::kConflict) << "unknown is not idle";
+  EXPECT_EQ(go_without(now, slurm({"DOWN", {}}), {"gpu-9"}).error().code, ErrorCode::kNotFound);
+}
+
+TEST(RotatingTest, HoldersAreThoseOfSlurmConf) {
+  SlurmFacts facts;
+  facts.controller_names = {"ctl"};
+  EXPECT_THAT(key_holders(facts, "elsewhere", {}), ElementsAre()) << "the only slurmctld is the one beside the coordinator";
+  facts.controller_names = {"ctl", "ctl2"};
+  facts.accounting_hosts = {"db", "ctl2"};
+  EXPECT_THAT(key_holders(facts, "ctl.lan", {"login1", "db"}),
+              ElementsAre(KeyHolder{"ctl2", "restart slurmctld, and restart slurmdbd"}, KeyHolder{"db", "restart slurmdbd"},
+                          KeyHolder{"login1", "reload sackd"}));
+}
+
+TEST(RotatingTest, FactsOfTheConfiguration) {
+  const SlurmFacts facts = facts_of(
+                               "ClusterName=c\nSlurmctldHost=a(10.0.0.1)\nSlurmctldHost=b\nAuthInfo=ttl=300,cred_expire=90\n"
+                               "AccountingStorageType=accounting_storage/slurmdbd\nAccountingStorageHost=db\n")
+                               .value();
+  EXPECT_THAT(facts.controller_names, ElementsAre("a", "b"));
+  EXPECT_THAT(facts.accounting_hosts, ElementsAre("db"));
+  EXPECT_EQ(facts.signed_for_s, 300);
+  const SlurmFacts plain = facts_of("ClusterName=c\nSlurmctldHost=a\n").value();
+  EXPECT_EQ(plain.signed_for_s, 120);
+  EXPECT_THAT(plain.accounting_hosts, ElementsAre());
+}
+
+/// The whole of it without agents: a store, a file and a plan.
+struct RotationPlanTest : ::testing::Test {
+  RotationPlanTest() {
+    host.files["/etc/slurm/slurm.conf"] = "ClusterName=c\nSlurmctldHost=a\n";
+    host.files["/etc/slurm/slurm.key"] = kPlain;
+    files.start();
+    loop.advance(10ms);
+    store.set().values[kRotationValue] = to_json(begin_rotation(files.keys().value(), "new", kNoon).value());
+  }
+  RotationObserved observed() {
+    RotationObserved out{.context = {}, .cluster = "slurm"};
+    out.state = store.contents().values.at(kRotationValue);
+    out.keys = files.keys();
+    return out;
+  }
+  /// Carries out the only step of the plan. Returns its error.
+  std::optional<core::Error> act() {
+    const plan::Plan plan = plan_rotation(observed());
+    const plan::Step& step = plan.lanes().at("auth key").groups().front().front();
+    EXPECT_THAT(step.act->describe().dump(), Not(HasSubstr(core::base64_encode(kPlain))));
+    std::optional<core::Error> error;
+    target.execute(step.act, [&](const plan::ActResult& result) {
+      if (!result.value) error = result.value.error();
+    });
+    loop.advance(10ms);
+    return error;
+  }
+  ~RotationPlanTest() override { EXPECT_THAT(log.text, Not(HasSubstr(kPlain))); }
+
+  core::ManualLoop loop;
+  core::SystemRandom random;
+  testing::KeptLog log;
+  testing::FakeHost host;
+  testing::MemoryStore store{loop};
+  SlurmFiles files{loop, log, host, "/etc/slurm/slurm.conf", [] {}};
+  RotationTarget target{loop, random, log, store, host, files};
+};
+
+TEST_F(RotationPlanTest, TheFileIsWrittenOnceAndWithBothKeys) {
+  EXPECT_EQ(act(), std::nullopt);
+  EXPECT_EQ(host.modes["/etc/slurm/slurm.jwks"], 0600U);
+  ASSERT_EQ(files.keys()->file, "slurm.jwks");
+  EXPECT_EQ(files.keys()->keys.size(), 2U);
+  const std::string written = host.files["/etc/slurm/slurm.jwks"];
+  EXPECT_THAT(written, HasSubstr(core::base64_encode(kPlain)));
+  EXPECT_EQ(act(), std::nullopt) << "the print of the new key is stored";
+  EXPECT_EQ(host.files["/etc/slurm/slurm.jwks"], written);
+  EXPECT_FALSE(rotation_from(store.contents().values.at(kRotationValue))->fresh.print.empty());
+}
+
+TEST_F(RotationPlanTest, AFileThatHasChangedSinceIsNotReplaced) {
+  host.files["/etc/slurm/slurm.key"] = std::string(32, 'q');
+  const auto error = act();
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code, ErrorCode::kConflict);
+  EXPECT_FALSE(host.files.contains("/etc/slurm/slurm.jwks"));
+  EXPECT_TRUE(plan_rotation(observed()).empty()) << "it is read again, and is not ours";
+  EXPECT_THAT(core::get_string(rotation_status(observed()), {"problem"}), HasSubstr("somebody else"));
+}
+
+TEST_F(RotationPlanTest, AStateThatHasChangedSinceIsNotReplaced) {
+  ASSERT_EQ(act(), std::nullopt);
+  const plan::Plan plan = plan_rotation(observed());
+  Rotation other = running();
+  other.abandoned = true;
+  store.set().values[kRotationValue] = to_json(other);
+  std::optional<core::Error> error;
+  target.execute(plan.lanes().at("auth key").groups().front().front().act, [&](const plan::ActResult& result) {
+    if (!result.value) error = result.value.error();
+  });
+  loop.advance(10ms);
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code, ErrorCode::kConflict);
+}
+
+TEST_F(RotationPlanTest, TheStatusTellsWithoutKeys) {
+  ASSERT_EQ(act(), std::nullopt);
+  ASSERT_EQ(act(), std::nullopt);
+  const core::Json status = rotation_status(observed());
+  EXPECT_EQ(status["phase"], "Spread");
+  EXPECT_EQ(status["running"], true);
+  EXPECT_EQ(status["waits"], "Slurm does not answer");
+  EXPECT_THAT(status.dump(), Not(HasSubstr("print")));
+  RotationObserved none;
+  EXPECT_EQ(rotation_status(none), (core::Json{{"phase", ""}, {"running", false}}));
+}
+
+TEST(PoolFileTest, TheRevisionOfTheKeyMakesAnotherFile) {
+  EXPECT_EQ(pool_file({}), pool_file({}, ""));
+  EXPECT_NE(hash_of(pool_file({}, "r1")), hash_of(pool_file({})));
+  EXPECT_NE(hash_of(pool_file({}, "r1")), hash_of(pool_file({}, "r2")));
+  EXPECT_EQ(key_mark_of({}), "");
+  Rotation rotation = running();
+  rotation.mark = "r1";
+  EXPECT_EQ(key_mark_of(with(rotation).values), "r1");
+}
+
+}  // namespace
+}  // namespace enlist

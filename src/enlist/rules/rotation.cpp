@@ -1,0 +1,390 @@
+#include "enlist/rules/rotation.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace enlist {
+namespace {
+
+using core::ErrorCode;
+using core::Json;
+using namespace std::chrono_literals;
+
+constexpr std::array<std::string_view, 5> kRotationPhases = {"Spread", "Sign", "Retire", "Return", "Ended"};
+/// A slurmstepd reads the keys a moment before the start that Slurm shows for its job, or long after it was allocated.
+constexpr core::Duration kJobMargin = 60s;
+/// So many names are shown.
+constexpr std::size_t kNamedOfRotation = 10;
+
+std::string named_jobs(const std::vector<std::string>& names) {
+  std::string out;
+  for (std::size_t i = 0; i < std::min(names.size(), kNamedOfRotation); ++i) out += (i == 0 ? "" : ", ") + names[i];
+  return names.size() > kNamedOfRotation ? fmt::format("{} and {} others", out, names.size() - kNamedOfRotation) : out;
+}
+
+/// The keys of the file in a phase, and the one that signs.
+struct Content {
+  std::vector<KeyId> keys;
+  std::string signer;
+};
+
+Content content_of(const Rotation& state, RotationPhase phase) {
+  if (phase == RotationPhase::kReturn) return {state.old_keys, state.old_signer};
+  if (phase == RotationPhase::kRetire) return {{state.fresh}, state.fresh.kid};
+  Content out{state.old_keys, phase == RotationPhase::kSpread ? state.old_signer : state.fresh.kid};
+  out.keys.push_back(state.fresh);
+  return out;
+}
+
+bool is_content(const KeySet& set, const Content& content) {
+  return set.file == kJwksFile && has_keys(set, content.keys, content.signer);
+}
+
+/// True if the file is that of before the rotation.
+bool is_former(const KeySet& set, const Rotation& state) {
+  if (!state.plain) return has_keys(set, state.old_keys, state.old_signer);
+  return set.file == kPlainKeyFile && set.keys.size() == 1 && set.keys.front().print == state.old_keys.front().print;
+}
+
+/// True if the file is one that this rotation may replace: that of another phase, from which or to which it goes.
+bool may_replace(const KeySet& set, const Rotation& state) {
+  const auto is = [&](RotationPhase phase) { return is_content(set, content_of(state, phase)); };
+  switch (state.phase) {
+    case RotationPhase::kSpread:
+      return (is_former(set, state) && !state.signed_anew) || is(RotationPhase::kSign);
+    case RotationPhase::kSign:
+      return is(RotationPhase::kSpread);
+    case RotationPhase::kRetire:
+      return is(RotationPhase::kSign);
+    case RotationPhase::kReturn:
+      return is(RotationPhase::kSpread);
+    case RotationPhase::kEnded:
+      break;
+  }
+  return false;
+}
+
+bool is_foreign(const KeySet& keys, const Rotation& state) {
+  return !is_content(keys, content_of(state, state.phase)) && !may_replace(keys, state);
+}
+
+KeyChange change_of(const Rotation& state) {
+  const Content content = content_of(state, state.phase);
+  KeyChange out{.kids = {}, .signer = content.signer, .plain_kid = state.old_keys.front().kid};
+  if (state.phase == RotationPhase::kSpread) out.fresh_kid = state.fresh.kid;
+  for (const KeyId& key : content.keys) out.kids.push_back(key.kid);
+  return out;
+}
+
+Rotation in_phase(Rotation state, RotationPhase phase, core::WallTime now) {
+  state.phase = phase;
+  state.since = core::whole_seconds(now);
+  state.acknowledged.clear();
+  state.settled = {};
+  return state;
+}
+
+Rotation ended(Rotation state, std::string result, core::WallTime now) {
+  Rotation out = in_phase(std::move(state), RotationPhase::kEnded, now);
+  out.result = std::move(result);
+  return out;
+}
+
+/// Returns why the node has not loaded the file; "": it has, or it holds no key.
+std::string not_loaded(const Node& node, const std::string& revision) {
+  const Report& report = node.report;
+  if (report == Report{}) return "its agent has not reported yet";
+  if (report.stopped && node.leaving.wanted) return "";  // Its slurmd does not start again.
+  if (report.key_revision != revision) {
+    return "its agent does not have the key file of this phase yet" + (report.error.empty() ? "" : ": " + report.error);
+  }
+  if (report.key_loaded == revision) return "";
+  return "it has the key file; its slurmd has not loaded it yet, or its agent is too old to tell";
+}
+
+bool exempt(const RotationInput& in, const Node& node) {
+  if (node.revoked) return true;
+  return in.state.without.contains(node.name) && must_wait_for(in.slurm, node.name).empty();
+}
+
+std::vector<RotationWait> waits_for(const RotationInput& in, const std::string& revision) {
+  std::vector<RotationWait> out;
+  for (const auto& [name, node] : in.nodes) {
+    if (exempt(in, node)) continue;
+    if (std::string why = not_loaded(node, revision); !why.empty()) {
+      if (node.phase == Phase::kSilent) why += "; the host is silent";
+      out.push_back({.host = name, .why = std::move(why)});
+    }
+  }
+  const auto by_people = [&](const std::string& host, const std::string& what) {
+    const bool there = std::ranges::any_of(out, [&](const RotationWait& wait) { return wait.by_people && wait.host == host; });
+    if (!there && !in.state.acknowledged.contains(host)) out.push_back({.host = host, .why = what, .by_people = true});
+  };
+  for (const KeyHolder& other : in.others) by_people(other.host, other.what);
+  for (const auto& [name, node] : in.slurm->nodes) {
+    if (in.nodes.contains(name) || node->state.base == "FUTURE") continue;
+    if (in.state.without.contains(name) && must_wait_for(in.slurm, name).empty()) continue;
+    by_people(name, "reload slurmd");
+  }
+  return out;
+}
+
+/// Returns the jobs whose slurmstepd may have older keys than those of this phase.
+std::vector<std::string> jobs_with_keys(const RotationInput& in) {
+  std::vector<std::string> out;
+  for (const auto& [id, job] : in.slurm->jobs) {
+    if (!job->holds_nodes() || (!job->stepmgr && id >= 0)) continue;
+    if (!job->start || *job->start <= in.state.settled + kJobMargin) out.push_back(job->full_id());
+  }
+  return out;
+}
+
+/// Decides after all have loaded the file of the phase.
+void leave_phase(const RotationInput& in, Rotating& out) {
+  const Rotation& state = in.state;
+  if (state.settled == core::WallTime{}) {
+    out.next = state;
+    out.next->settled = core::whole_seconds(in.slurm->time_at(in.mono).value_or(in.now));
+    return;
+  }
+  if (state.phase == RotationPhase::kReturn) {
+    const std::string why = state.abandoned ? "it was abandoned" : "slurmctld refused to load the keys: " + state.refusal;
+    out.next = ended(state, why + "; the cluster has its former key", in.now);
+    return;
+  }
+  if (state.phase == RotationPhase::kRetire) {
+    out.next = ended(state, "done: the cluster has a new key", in.now);
+    return;
+  }
+  if (state.try_at > in.now) {
+    out.waits = fmt::format("slurmctld refused to load the next phase ({}); it is tried again at {}", state.refusal,
+                            core::format_rfc3339(state.try_at));
+    out.look_again = state.try_at - in.now;
+    return;
+  }
+  const bool back = state.phase == RotationPhase::kSpread && state.abandoned;
+  const bool expires = state.phase == RotationPhase::kSign || (back ? state.signed_anew : state.plain);
+  const core::Duration lifetime = std::max(in.lifetime, state.lifetime);
+  if (expires) {
+    const core::MonoTime due = in.settled_since.value_or(in.mono) + lifetime;
+    if (in.mono < due) {
+      out.waits = fmt::format("what was signed until now expires within {} s",
+                              std::chrono::duration_cast<std::chrono::seconds>(lifetime).count());
+      out.look_again = due - in.mono;
+      return;
+    }
+  }
+  if (const auto jobs = jobs_with_keys(in); !jobs.empty()) {
+    out.waits = "jobs keep the keys that they began with (--stepmgr): " + named_jobs(jobs);
+    out.look_again = 5s;
+    return;
+  }
+  const RotationPhase next = back                                    ? RotationPhase::kReturn
+                             : state.phase == RotationPhase::kSpread ? RotationPhase::kSign
+                                                                     : RotationPhase::kRetire;
+  out.next = in_phase(state, next, in.now);
+  out.next->signed_anew = state.signed_anew || next == RotationPhase::kSign;
+}
+
+/// slurmctld has refused the file of this phase: the phase before is restored. The file of Retire stays: slurmctld works with
+/// it after a restart, and the old key is not there any more.
+void step_back(const RotationInput& in, Rotating& out) {
+  if (in.state.phase == RotationPhase::kRetire || in.state.phase == RotationPhase::kReturn) {
+    out.waits = fmt::format("slurmctld refused to load the file: {}; it is tried again at {}", in.refused->second,
+                            core::format_rfc3339(in.next_try));
+    return;
+  }
+  out.next =
+      in_phase(in.state, in.state.phase == RotationPhase::kSign ? RotationPhase::kSpread : RotationPhase::kReturn, in.now);
+  out.next->refusal = in.refused->second;
+  out.next->refused_at = in.refused->first;
+  out.next->try_at = in.next_try;
+}
+
+}  // namespace
+
+std::string_view to_string(RotationPhase phase) {
+  return kRotationPhases.at(static_cast<std::size_t>(phase));
+}
+
+core::Result<Rotation> begin_rotation(const KeySet& keys, const std::string& kid, core::WallTime now) {
+  const auto taken = [&](const KeyId& key) { return key.kid == kid; };
+  if (std::ranges::any_of(keys.keys, taken)) return core::fail(ErrorCode::kInvalid, "there is a key with the kid " + kid);
+  Rotation out{.old_keys = keys.keys, .old_signer = keys.signer};
+  out.fresh.kid = kid;
+  out.began = out.since = core::whole_seconds(now);
+  if (keys.file == kPlainKeyFile) {
+    out.plain = true;
+    out.old_keys.front().kid = out.old_signer = "slurm.key-" + keys.revision.substr(0, 8);
+  }
+  return out;
+}
+
+std::string must_wait_for(const slurm::SnapshotPtr& slurm, const std::string& node) {
+  if (!slurm || !slurm->complete()) return "Slurm does not answer, so its jobs are not known";
+  const slurm::Node* record = slurm->node(node);
+  if (record == nullptr) return "";
+  if (!slurm->jobs_on(node).empty()) return "Slurm has a job there";
+  if (record->state.base != "DOWN" && !record->state.drains()) return "Slurm may start jobs there: drain it first";
+  return "";
+}
+
+Rotating judge_rotation(const RotationInput& in) {
+  Rotating out;
+  const Rotation& state = in.state;
+  if (state.phase == RotationPhase::kEnded) return out;
+  if (!in.keys) {
+    out.problem = in.keys.error().message;
+    return out;
+  }
+  const KeySet& keys = *in.keys;
+  const Content wanted = content_of(state, state.phase);
+  if (!is_content(keys, wanted)) {
+    // A slurm.key was not replaced yet: there is nothing to restore.
+    if (state.phase == RotationPhase::kReturn && is_former(keys, state)) {
+      out.next = ended(state, "it was abandoned before anything was changed", in.now);
+    } else if (state.phase == RotationPhase::kSpread && is_former(keys, state) && !state.signed_anew &&
+               !state.fresh.print.empty()) {
+      // Somebody has restored the file. The new key is made anew, because nothing was signed with it.
+      out.next = state;
+      out.next->fresh.print.clear();
+    } else if (may_replace(keys, state)) {
+      out.write = change_of(state);
+    } else {
+      out.problem = fmt::format(
+          "somebody else has changed the keys beside slurm.conf; nothing is overwritten. Restore {} of the phase {}, or end "
+          "the "
+          "rotation with --abandon, which leaves the file as it is",
+          kJwksFile, to_string(state.phase));
+    }
+    return out;
+  }
+  if (state.fresh.print.empty() && state.phase == RotationPhase::kSpread) {
+    const auto found = std::ranges::find(keys.keys, state.fresh.kid, &KeyId::kid);
+    out.next = state;
+    out.next->fresh.print = found->print;
+    return out;
+  }
+  if (!in.slurm || !in.slurm->complete()) {
+    out.waits = "Slurm does not answer";
+    return out;
+  }
+  out.hosts = waits_for(in, keys.revision);
+  if (!out.hosts.empty()) {
+    out.look_again = 5s;
+    return out;
+  }
+  const std::string mark = state.phase == RotationPhase::kReturn ? state.former_mark : keys.revision;
+  if (state.mark != mark) {
+    out.next = state;
+    out.next->mark = mark;
+    return out;
+  }
+  if (in.refused && in.refused->first != state.refused_at) {
+    step_back(in, out);
+    return out;
+  }
+  if (!in.loaded) {
+    out.waits = "slurmctld is to load the file: see also slurm-enlist pool list";
+    return out;
+  }
+  out.settled = true;
+  leave_phase(in, out);
+  return out;
+}
+
+core::Result<Rotation> abandoned(const Rotation& state, const core::Result<KeySet>& keys, core::WallTime now) {
+  if (state.phase == RotationPhase::kEnded) return core::fail(ErrorCode::kConflict, "no rotation runs");
+  if (!keys && keys.error().code == ErrorCode::kUnavailable) return std::unexpected(keys.error());
+  if (!keys || is_foreign(*keys, state))
+    return ended(state, "it was abandoned; the keys beside slurm.conf stay as somebody left them", now);
+  if (state.phase == RotationPhase::kRetire) {
+    return core::fail(
+        ErrorCode::kConflict,
+        "the old key is not there any more; let the rotation end, and begin another one if the new key is not wanted");
+  }
+  Rotation out = state;
+  out.abandoned = true;
+  out.try_at = {};
+  if (state.phase == RotationPhase::kSign) {
+    out = in_phase(std::move(out), RotationPhase::kSpread, now);
+  } else if (state.phase == RotationPhase::kSpread && !state.signed_anew) {
+    // All sign with the old key.
+    out = in_phase(std::move(out), RotationPhase::kReturn, now);
+  }
+  return out;
+}
+
+core::Json to_json(const Rotation& state) {
+  const auto key = [](const KeyId& id) { return Json{{"kid", id.kid}, {"print", id.print}}; };
+  Json old_keys = Json::array();
+  for (const KeyId& id : state.old_keys) old_keys.push_back(key(id));
+  return {{"phase", to_string(state.phase)},
+          {"oldKeys", std::move(old_keys)},
+          {"oldSigner", state.old_signer},
+          {"plain", state.plain},
+          {"newKey", key(state.fresh)},
+          {"began", core::format_rfc3339(state.began)},
+          {"since", core::format_rfc3339(state.since)},
+          {"mark", state.mark},
+          {"formerMark", state.former_mark},
+          {"settled", core::format_rfc3339(state.settled)},
+          {"signedAnew", state.signed_anew},
+          {"abandoned", state.abandoned},
+          {"lifetimeMs", state.lifetime.count()},
+          {"also", state.also},
+          {"acknowledged", state.acknowledged},
+          {"without", state.without},
+          {"refusal", state.refusal},
+          {"refusedAt", core::format_rfc3339(state.refused_at)},
+          {"tryAt", core::format_rfc3339(state.try_at)},
+          {"result", state.result}};
+}
+
+core::Result<Rotation> rotation_from(const core::Json& json) {
+  const auto wrong = [](const char* member) {
+    return core::fail(ErrorCode::kInvalid, "the stored state of the rotation has a wrong " + std::string(member));
+  };
+  const auto key = [](const Json& id) { return KeyId{core::get_string(id, {"kid"}), core::get_string(id, {"print"})}; };
+  Rotation out;
+  const auto phase = std::ranges::find(kRotationPhases, core::get_string(json, {"phase"}));
+  if (phase == kRotationPhases.end()) return wrong("phase");
+  out.phase = static_cast<RotationPhase>(phase - kRotationPhases.begin());
+  const Json* old_keys = core::find(json, {"oldKeys"});
+  const Json* fresh = core::find(json, {"newKey"});
+  if (old_keys == nullptr || !old_keys->is_array() || old_keys->empty()) return wrong("oldKeys");
+  if (fresh == nullptr || key(*fresh).kid.empty()) return wrong("newKey");
+  for (const Json& id : *old_keys) out.old_keys.push_back(key(id));
+  out.fresh = key(*fresh);
+  for (const auto& [member, place] :
+       {std::pair{"oldSigner", &out.old_signer}, std::pair{"mark", &out.mark}, std::pair{"formerMark", &out.former_mark},
+        std::pair{"refusal", &out.refusal}, std::pair{"result", &out.result}})
+    *place = core::get_string(json, {member});
+  if (out.old_signer.empty()) return wrong("oldSigner");
+  for (const auto& [member, place] :
+       {std::pair{"began", &out.began}, std::pair{"since", &out.since}, std::pair{"settled", &out.settled},
+        std::pair{"refusedAt", &out.refused_at}, std::pair{"tryAt", &out.try_at}}) {
+    const auto time = core::parse_rfc3339(core::get_string(json, {member}));
+    if (!time) return wrong(member);
+    *place = *time;
+  }
+  for (const auto& [member, place] :
+       {std::pair{"also", &out.also}, std::pair{"acknowledged", &out.acknowledged}, std::pair{"without", &out.without}}) {
+    const Json* list = core::find(json, {member});
+    if (list == nullptr || !list->is_array()) return wrong(member);
+    for (const Json& item : *list) {
+      if (!item.is_string()) return wrong(member);
+      place->insert(item.get<std::string>());
+    }
+  }
+  out.plain = core::get_bool(json, {"plain"});
+  out.signed_anew = core::get_bool(json, {"signedAnew"});
+  out.abandoned = core::get_bool(json, {"abandoned"});
+  out.lifetime = core::Duration{core::get_int(json, {"lifetimeMs"})};
+  return out;
+}
+
+}  // namespace enlist

@@ -1,0 +1,460 @@
+#include "enlist/rules/rotation.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "core/base64.hpp"
+#include "core/hash.hpp"
+
+namespace enlist {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+using P = RotationPhase;
+
+constexpr core::WallTime kNoon{core::Duration{1'800'000'000'000}};
+
+/// A cluster whose key rotates. The store, the file and the reports are as a coordinator and its agents would make them.
+struct Site {
+  std::string file = "slurm.jwks", text;
+  std::map<std::string, Node> nodes;
+  std::vector<KeyHolder> others;
+  std::map<std::string, slurm::Node> records;
+  std::vector<slurm::Job> jobs;
+  bool slurm_answers = true, slurmctld_loads = true, agents_load = true;
+  std::optional<std::pair<core::WallTime, std::string>> refused;
+  core::WallTime next_try{};
+  std::string loaded;  ///< The mark that slurmctld has loaded.
+  core::Json stored;
+  core::Duration now{0};
+  std::optional<core::MonoTime> settled_since;
+  core::WallTime settled{};
+  std::vector<std::string> contents;  ///< Of the file, in the order in which they were written: "old,new* ".
+
+  Site() {
+    text =
+        core::Json{
+            {"keys",
+             core::Json::array(
+                 {{{"alg", "HS256"}, {"kty", "oct"}, {"kid", "old"}, {"k", core::base64_encode(std::string(32, 'o'))}}})}}
+            .dump();
+    for (const char* name : {"gpu-1", "gpu-2"}) {
+      nodes[name] = {.name = name, .pool = "gpu", .key = "k", .report = {.hostname = "h", .boot_id = "b", .running = true}};
+      records[name].name = name;
+      records[name].state = {"IDLE", {"DYNAMIC_NORM"}};
+    }
+    load();
+  }
+  [[nodiscard]] std::string revision() const { return core::short_digest(text); }
+  [[nodiscard]] core::Result<KeySet> keys() const { return key_set_of(file, revision(), text); }
+  [[nodiscard]] std::string content() const {
+    std::string out;
+    const KeySet set = keys().value();
+    for (const KeyId& key : set.keys) out += (out.empty() ? "" : ",") + key.kid + (key.kid == set.signer ? "*" : "");
+    return out;
+  }
+  void begin() { stored = to_json(begin_rotation(keys().value(), "new", kNoon).value()); }
+  [[nodiscard]] Rotation state() const { return rotation_from(stored).value(); }
+  void set(const std::function<void(Rotation&)>& change) {
+    Rotation next = state();
+    change(next);
+    stored = to_json(next);
+  }
+  void load() {
+    for (auto& [name, node] : nodes) node.report.key_revision = node.report.key_loaded = revision();
+  }
+  [[nodiscard]] slurm::SnapshotPtr slurm() const {
+    auto out = std::make_shared<slurm::Snapshot>();
+    out->health = slurm_answers ? slurm::Snapshot::Health::kComplete : slurm::Snapshot::Health::kStale;
+    std::map<std::string, std::shared_ptr<const slurm::Node>, std::less<>> all_nodes;
+    for (const auto& [name, record] : records) all_nodes[name] = std::make_shared<slurm::Node>(record);
+    std::map<std::int64_t, std::shared_ptr<const slurm::Job>, std::less<>> all_jobs;
+    for (const slurm::Job& job : jobs) all_jobs[job.id] = std::make_shared<slurm::Job>(job);
+    out->nodes = std::move(all_nodes);
+    out->jobs = std::move(all_jobs);
+    return out;
+  }
+  [[nodiscard]] Rotating look() {
+    const Rotation rotation = state();
+    const auto set = keys();
+    if (rotation.settled != settled) {
+      settled = rotation.settled;
+      settled_since = settled == core::WallTime{} ? std::nullopt : std::optional(core::MonoTime{now});
+    }
+    return judge_rotation({.state = rotation,
+                           .keys = set,
+                           .nodes = nodes,
+                           .others = others,
+                           .slurm = slurm(),
+                           .loaded = loaded == rotation.mark,
+                           .refused = refused,
+                           .next_try = next_try,
+                           .lifetime = 120s,
+                           .settled_since = settled_since,
+                           .now = kNoon + now,
+                           .mono = core::MonoTime{now}});
+  }
+  /// Does what is decided, once. Returns false if nothing was to be done.
+  bool step() {
+    const Rotating judged = look();
+    if (judged.next) {
+      stored = to_json(*judged.next);
+    } else if (judged.write) {
+      text = changed_keys(file, text, *judged.write, std::string(64, 'n')).value();
+      file = "slurm.jwks";
+      contents.push_back(content());
+    } else {
+      return false;
+    }
+    return true;
+  }
+  /// Goes on until this phase has begun.
+  void go_to(P phase) {
+    for (int i = 0; i < 10'000 && state().phase != phase; ++i) {
+      if (!step()) now += 1s;
+      if (agents_load && state().phase != phase) load();
+      if (slurmctld_loads) loaded = state().mark;
+    }
+    ASSERT_EQ(state().phase, phase);
+  }
+  /// Goes on until nothing happens any more, even if time passes.
+  void go(core::Duration limit = 1000s) {
+    for (const core::Duration end = now + limit; now < end; now += 1s) {
+      while (step()) {
+        if (agents_load) load();
+        if (slurmctld_loads) loaded = state().mark;
+      }
+      if (state().phase == P::kEnded) return;
+    }
+  }
+};
+
+TEST(RotationTest, ThreePhasesLeadToTheNewKey) {
+  Site site;
+  site.begin();
+  site.go();
+  EXPECT_THAT(site.contents, ElementsAre("old*,new", "old,new*", "new*"));
+  EXPECT_EQ(site.state().phase, P::kEnded);
+  EXPECT_THAT(site.state().result, HasSubstr("done"));
+  EXPECT_GE(site.now, 120s) << "what the old key has signed must expire first";
+  EXPECT_LT(site.now, 240s) << "and only in the phase Sign";
+  EXPECT_EQ(site.state().mark, site.revision());
+}
+
+TEST(RotationTest, APlainKeyIsCarriedOverAndWaitsForTokensWithoutKid) {
+  Site site;
+  site.file = "slurm.key";
+  site.text = std::string(32, 'p');
+  site.load();
+  site.begin();
+  const std::string kid = "slurm.key-" + site.revision().substr(0, 8);
+  site.go();
+  EXPECT_THAT(site.contents, ElementsAre(kid + "*,new", kid + ",new*", "new*"));
+  EXPECT_GE(site.now, 240s);
+}
+
+TEST(RotationTest, AWishForALongerWaitCounts) {
+  Site site;
+  site.begin();
+  site.set([](Rotation& state) { state.lifetime = 600s; });
+  site.go();
+  EXPECT_GE(site.now, 600s);
+}
+
+TEST(RotationTest, ItGoesOnAfterACrashAtAnyPoint) {
+  // All that a coordinator has is the store and the file: after each write, the next one begins with a new wait.
+  Site site;
+  site.begin();
+  for (int i = 0; i < 100 && site.state().phase != P::kEnded; ++i) {
+    site.step();
+    site.load();
+    site.loaded = site.state().mark;
+    site.now += 60s;
+    if (i % 3 == 0) site.settled_since = core::MonoTime{site.now};
+  }
+  EXPECT_THAT(site.contents, ElementsAre("old*,new", "old,new*", "new*"));
+  EXPECT_EQ(site.state().phase, P::kEnded);
+}
+
+TEST(RotationTest, AWriteWhoseOutcomeIsNotStoredIsFoundInTheFile) {
+  Site site;
+  site.begin();
+  ASSERT_TRUE(site.look().write) << "the phase is stored before the file is written";
+  ASSERT_TRUE(site.step());
+  EXPECT_FALSE(site.look().write);
+  EXPECT_FALSE(site.look().next->fresh.print.empty()) << "the key that was made is known from its file";
+}
+
+TEST(RotationTest, ANodeCountsOnlyWhenItsSlurmdHasLoadedTheFile) {
+  for (const auto& change : std::vector<std::function<void(Report&)>>{
+           [](Report& report) { report.key_loaded = "before"; }, [](Report& report) { report.key_loaded = ""; },
+           [](Report& report) { report.key_revision = "before"; }, [](Report& report) { report = {}; }}) {
+    Site site;
+    site.begin();
+    site.agents_load = false;
+    site.step();
+    site.step();
+    site.load();
+    change(site.nodes["gpu-2"].report);
+    site.go();
+    EXPECT_EQ(site.state().phase, P::kSpread);
+    EXPECT_EQ(site.state().mark, "") << "slurmctld is not asked to load before";
+    ASSERT_EQ(site.look().hosts.size(), 1U);
+    EXPECT_EQ(site.look().hosts[0].host, "gpu-2");
+    site.agents_load = true;
+    site.load();
+    site.go();
+    EXPECT_EQ(site.state().phase, P::kEnded);
+  }
+}
+
+TEST(RotationTest, HostsWithoutTheKeyAreNotWaitedFor) {
+  Site site;
+  site.nodes["gpu-1"].revoked = true;
+  site.nodes["gpu-2"].report.stopped = true;
+  site.agents_load = false;
+  site.begin();
+  site.go();
+  ASSERT_EQ(site.look().hosts.size(), 1U) << "its slurmd gets other words, and starts again";
+  EXPECT_EQ(site.look().hosts[0].host, "gpu-2");
+  site.nodes["gpu-2"].leaving.wanted = true;
+  site.go();
+  EXPECT_EQ(site.state().phase, P::kEnded);
+}
+
+TEST(RotationTest, ASilentNodeIsLeftOutOnlyWhileItHasNoJobs) {
+  Site site;
+  site.begin();
+  site.agents_load = false;
+  site.nodes["gpu-2"].phase = Phase::kSilent;
+  site.set([](Rotation& state) { state.without = {"gpu-1", "gpu-2"}; });
+  site.step();
+  site.step();
+  EXPECT_EQ(site.look().hosts.size(), 2U) << "jobs may start there";
+  for (auto& [name, record] : site.records) record.state = {"IDLE", {"DRAIN"}};
+  EXPECT_THAT(site.look().hosts, IsEmpty());
+  slurm::Job job;
+  job.id = 7;
+  job.state = "RUNNING";
+  job.nodes = {"gpu-2"};
+  site.jobs = {job};
+  ASSERT_EQ(site.look().hosts.size(), 1U);
+  EXPECT_THAT(site.look().hosts[0].why, HasSubstr("the host is silent"));
+  site.slurm_answers = false;
+  EXPECT_THAT(site.look().waits, HasSubstr("Slurm does not answer"));
+  EXPECT_NE(must_wait_for(site.slurm(), "gpu-1"), "");
+}
+
+TEST(RotationTest, PeopleAcknowledgeInEachPhase) {
+  Site site;
+  site.others = {{"db", "restart slurmdbd"}};
+  site.records["static-1"].name = "static-1";
+  site.records["static-1"].state = {"IDLE", {}};
+  site.begin();
+  for (const P phase : {P::kSpread, P::kSign, P::kRetire}) {
+    site.go();
+    EXPECT_EQ(site.state().phase, phase);
+    ASSERT_EQ(site.look().hosts.size(), 2U) << "a node that is not ours holds the key as well";
+    EXPECT_TRUE(site.look().hosts[0].by_people);
+    EXPECT_EQ(site.look().hosts[1].host, "static-1");
+    site.set([](Rotation& state) { state.acknowledged = {"db", "static-1"}; });
+  }
+  site.go();
+  EXPECT_EQ(site.state().phase, P::kEnded);
+}
+
+TEST(RotationTest, NothingOfSomebodyElseIsOverwritten) {
+  Site site;
+  site.begin();
+  site.agents_load = false;
+  site.go(10s);
+  const std::string spread = site.text;
+  const core::Json all = core::parse_json(spread)->at("keys");
+  core::Json other_key = all, third = all;
+  other_key[0]["k"] = core::base64_encode(std::string(32, 'x'));
+  third.push_back(all[0]);
+  third[2]["kid"] = "third";
+  third[2].erase("use");
+  for (const core::Json& changed : {core::Json::array({all[1]}), other_key, third}) {
+    site.text = core::Json{{"keys", changed}}.dump();
+    EXPECT_FALSE(site.look().write) << changed;
+    EXPECT_FALSE(site.look().next) << changed;
+    EXPECT_THAT(site.look().problem, HasSubstr("somebody else has changed"));
+    const auto abandon = abandoned(site.state(), site.keys(), kNoon);
+    ASSERT_TRUE(abandon);
+    EXPECT_EQ(abandon->phase, P::kEnded) << "the way out changes no file";
+  }
+  site.text = "not JSON";
+  EXPECT_THAT(site.look().problem, HasSubstr("is not JSON"));
+  EXPECT_TRUE(abandoned(site.state(), site.keys(), kNoon));
+  site.text = spread;
+  site.agents_load = true;
+  site.load();
+  site.go();
+  EXPECT_EQ(site.state().phase, P::kEnded) << "it goes on when the file is restored";
+}
+
+TEST(RotationTest, AFileFromBeforeIsNotReplacedOnceTheNewKeyMaySign) {
+  Site site;
+  site.begin();
+  const std::string before = site.text;
+  site.go_to(P::kSign);
+  site.go(10s);
+  site.text = before;
+  EXPECT_FALSE(site.look().write);
+  EXPECT_THAT(site.look().problem, HasSubstr("somebody else has changed"));
+  EXPECT_EQ(abandoned(site.state(), site.keys(), kNoon)->phase, P::kEnded);
+}
+
+TEST(RotationTest, AFileThatIsRestoredInSpreadGetsAnotherNewKey) {
+  Site site;
+  site.begin();
+  const std::string before = site.text;
+  site.agents_load = false;
+  site.go(10s);
+  site.text = before;
+  site.agents_load = true;
+  site.go();
+  EXPECT_THAT(site.contents, ElementsAre("old*,new", "old*,new", "old,new*", "new*"));
+  EXPECT_EQ(site.state().phase, P::kEnded);
+}
+
+TEST(RotationTest, ARefusedSpreadEndsTheRotation) {
+  Site site;
+  site.begin();
+  site.slurmctld_loads = false;
+  site.go(10s);
+  ASSERT_EQ(site.state().mark, site.revision());
+  site.refused.emplace(kNoon + 10s, "no such node set");
+  site.slurmctld_loads = true;
+  site.loaded = "";  // The pool file from before is written back, and slurmctld runs with it.
+  site.go();
+  EXPECT_THAT(site.contents, ElementsAre("old*,new", "old*"));
+  EXPECT_EQ(site.state().phase, P::kEnded);
+  EXPECT_THAT(site.state().result, HasSubstr("no such node set"));
+  EXPECT_EQ(site.state().mark, "");
+}
+
+TEST(RotationTest, ARefusedSignStepsBackAndIsTriedAgain) {
+  Site site;
+  site.begin();
+  site.go_to(P::kSign);
+  site.slurmctld_loads = false;
+  site.go(10s);
+  ASSERT_EQ(site.state().phase, P::kSign);
+  const std::string sign = site.state().mark;
+  site.refused.emplace(kNoon + site.now, "no such node set");
+  site.next_try = kNoon + site.now + 60s;
+  site.slurmctld_loads = true;
+  site.step();
+  EXPECT_EQ(site.state().phase, P::kSpread);
+  site.refused.reset();
+  site.go();
+  EXPECT_THAT(site.contents, ElementsAre("old*,new", "old,new*", "old*,new", "old,new*", "new*"));
+  EXPECT_EQ(site.state().phase, P::kEnded);
+  EXPECT_THAT(site.state().result, HasSubstr("done"));
+}
+
+TEST(RotationTest, ARefusalThatWasSeenBeforeIsNoNewOne) {
+  Site site;
+  site.begin();
+  site.agents_load = true;
+  site.refused.emplace(kNoon, "once");
+  site.set([](Rotation& state) { state.refused_at = kNoon; });
+  site.go();
+  EXPECT_EQ(site.state().phase, P::kEnded);
+  EXPECT_THAT(site.state().result, HasSubstr("done"));
+}
+
+TEST(RotationTest, ARefusedRetireIsWaitedFor) {
+  Site site;
+  site.begin();
+  site.go_to(P::kRetire);
+  site.slurmctld_loads = false;
+  site.go(10s);
+  site.refused.emplace(kNoon + site.now, "no such node set");
+  EXPECT_FALSE(site.look().next) << "the old key is not there any more, and slurmctld accepts the new one";
+  EXPECT_FALSE(site.look().write);
+  EXPECT_THAT(site.look().waits, HasSubstr("no such node set"));
+  EXPECT_FALSE(abandoned(site.state(), site.keys(), kNoon));
+}
+
+TEST(RotationTest, AbandonedInSpreadItReturnsAtOnce) {
+  Site site;
+  site.begin();
+  site.agents_load = false;
+  site.go(10s);
+  site.stored = to_json(abandoned(site.state(), site.keys(), kNoon).value());
+  site.agents_load = true;
+  site.go();
+  EXPECT_THAT(site.contents, ElementsAre("old*,new", "old*"));
+  EXPECT_LT(site.now, 120s);
+  EXPECT_THAT(site.state().result, HasSubstr("abandoned"));
+}
+
+TEST(RotationTest, AbandonedInSignItReturnsWhenWhatTheNewKeySignedHasExpired) {
+  Site site;
+  site.begin();
+  site.go_to(P::kSign);
+  site.go(10s);
+  const core::Duration then = site.now;
+  site.stored = to_json(abandoned(site.state(), site.keys(), kNoon).value());
+  site.go();
+  EXPECT_THAT(site.contents, ElementsAre("old*,new", "old,new*", "old*,new", "old*"));
+  EXPECT_GE(site.now - then, 120s);
+  EXPECT_EQ(site.state().phase, P::kEnded);
+  EXPECT_FALSE(abandoned(site.state(), site.keys(), kNoon)) << "none runs any more";
+}
+
+TEST(RotationTest, JobsThatManageTheirStepsKeepTheKeysThatTheyBeganWith) {
+  Site site;
+  slurm::Job job;
+  job.id = 7;
+  job.state = "RUNNING";
+  job.nodes = {"gpu-1"};
+  job.stepmgr = true;
+  job.start = kNoon - 1h;
+  site.jobs = {job};
+  site.begin();
+  site.go();
+  EXPECT_EQ(site.state().phase, P::kSpread);
+  EXPECT_THAT(site.look().waits, HasSubstr("--stepmgr): 7"));
+  site.jobs[0].start = kNoon + site.now;
+  site.go(30s);
+  EXPECT_EQ(site.state().phase, P::kSign) << "a job that began later has both keys";
+  site.go();
+  EXPECT_EQ(site.state().phase, P::kSign) << "but signs with the old one";
+  site.jobs.clear();
+  site.go();
+  EXPECT_EQ(site.state().phase, P::kEnded);
+}
+
+TEST(RotationTest, TheStateIsStoredAsItIs) {
+  Site site;
+  site.begin();
+  site.set([](Rotation& state) {
+    state.also = {"a"};
+    state.without = {"b"};
+    state.acknowledged = {"c"};
+    state.refusal = "no";
+    state.try_at = state.refused_at = kNoon;
+    state.lifetime = 5s;
+    state.signed_anew = state.abandoned = state.plain = true;
+  });
+  EXPECT_EQ(to_json(site.state()), site.stored);
+  EXPECT_EQ(rotation_from(to_json(site.state())), site.state());
+  for (const char* member : {"phase", "oldKeys", "newKey", "oldSigner", "since", "also"}) {
+    core::Json broken = site.stored;
+    broken.erase(member);
+    EXPECT_FALSE(rotation_from(broken)) << member;
+  }
+}
+
+}  // namespace
+}  // namespace enlist
