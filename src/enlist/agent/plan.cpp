@@ -288,8 +288,6 @@ plan::Plan plan(const Observed& observed) {
   } else if (observed.memory.other_file) {
     out.lane("slurmd").add(
         {kStart, "the key has another file now", std::make_shared<StartSlurmd>(**want, desired->registrations)});
-  } else if ((runs != *want || !observed.memory.prepared.empty()) && observed.memory.prepared != (*want)->conf) {
-    out.lane("slurmd").add({kPrepare, "its next start has other arguments", std::make_shared<PrepareSlurmd>(**want)});
   } else if (observed.memory.registrations < desired->registrations) {
     out.lane("slurmd").add({kReload, "Slurm does not have the node", std::make_shared<ReloadSlurmd>(desired->registrations)});
   } else if (observed.memory.loaded_key != observed.memory.key.revision) {
@@ -300,6 +298,8 @@ plan::Plan plan(const Observed& observed) {
   } else if (observed.seen->not_reloaded) {
     out.lane("slurmd").add(
         {kReload, "it has not carried out the last reload", std::make_shared<ReloadSlurmd>(desired->registrations)});
+  } else if ((runs != *want || !observed.memory.prepared.empty()) && observed.memory.prepared != (*want)->conf) {
+    out.lane("slurmd").add({kPrepare, "its next start has other arguments", std::make_shared<PrepareSlurmd>(**want)});
   }
   return out;
 }
