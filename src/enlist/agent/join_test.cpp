@@ -250,7 +250,7 @@ TEST_F(JoinTest, AHostThatJoinsAgainKnowsItsKeyFile) {
   memory.key = {"slurm.jwks", "revision", "digest"};
   memory.loaded_key = "revision";
   memory.stale_image = "7.1.8";
-  memory.other_file = true;
+  memory.restarted_for = "revision";
   memory.prepared = "CPUs=4";
   meanwhile = [&] {
     Memory now = memory;
