@@ -233,7 +233,8 @@ TEST_F(JoinTest, AJoinThatWasKilledBeforeItStartedTheAgentIsFinished) {
 TEST_F(JoinTest, AnAgentThatIsStartedAgainKeepsItsFlags) {
   options.wait = 0s;
   options.agent.gpu_detector = "/usr/local/bin/gpus";
-  ASSERT_EQ(run(), 0);
+  host.programs[options.agent.gpu_detector].out = "Gres=gpu:a100:2\n";
+  ASSERT_EQ(run(), 0) << err;
   const std::string unit = host.files[options.agent.agent_unit].first;
   options.agent.gpu_detector.clear();
   host.programs["systemctl is-active slurm-enlist-agent.service"].status = 3;

@@ -155,7 +155,7 @@ TEST_F(SystemdServiceTest, TellsWhenTheProcessWasStarted) {
 }
 
 TEST_F(SystemdServiceTest, SeesWhatIsUnderWay) {
-  file("/etc/default/slurmd") = defaults_file({"-Z"});
+  ASSERT_TRUE(service->start({"-Z"}));
   file("/proc/17/cmdline") = std::string("slurmd\0-Z\0", 10);
   for (const char* shown : {"ActiveState=active\nMainPID=17\nJob=5\n", "ActiveState=deactivating\nMainPID=17\n",
                             "ActiveState=activating\nSubState=auto-restart\nMainPID=0\n", "ActiveState=active\nMainPID=18\n"}) {
