@@ -44,6 +44,8 @@ def tests_of(path):
             numbers = []
         elif numbers and not line.startswith("@"):
             sys.exit(f"{path.relative_to(TOP)}:{at}: no test follows Requirement {numbers[-1]}")
+    if numbers:
+        sys.exit(f"{path.relative_to(TOP)}: no test follows Requirement {numbers[-1]} at its end")
     return found
 
 

@@ -87,7 +87,7 @@ core::Result<SlurmdSeen> see_slurmd(Service& service) {
   auto state = service.state();
   if (!state) return std::unexpected(state.error());
   return SlurmdSeen{state->running, state->changing,         std::move(state->error), std::move(state->arguments),
-                    state->started, std::move(state->image), state->keeps_plain_key};
+                    state->started, std::move(state->image), state->file_missing,     state->keeps_plain_key};
 }
 
 /// A key of somebody else in the file may be that of another cluster, whose daemons need it.

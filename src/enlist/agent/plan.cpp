@@ -294,8 +294,6 @@ plan::Plan plan(const Observed& observed) {
   } else if (keeps_other_file(observed) && observed.memory.restarted_for != observed.memory.key.revision) {
     out.lane("slurmd").add({kStart, "it keeps to the slurm.key from when it was started",
                             std::make_shared<StartSlurmd>(**want, desired->registrations)});
-  } else if ((runs != *want || !observed.memory.prepared.empty()) && observed.memory.prepared != (*want)->conf) {
-    out.lane("slurmd").add({kPrepare, "its next start has other arguments", std::make_shared<PrepareSlurmd>(**want)});
   } else if (observed.memory.registrations < desired->registrations) {
     out.lane("slurmd").add({kReload, "Slurm does not have the node", std::make_shared<ReloadSlurmd>(desired->registrations)});
   } else if (observed.memory.loaded_key != observed.memory.key.revision) {
@@ -306,6 +304,10 @@ plan::Plan plan(const Observed& observed) {
   } else if (observed.seen->not_reloaded) {
     out.lane("slurmd").add(
         {kReload, "it has not carried out the last reload", std::make_shared<ReloadSlurmd>(desired->registrations)});
+  } else if (slurmd->file_missing) {
+    out.lane("slurmd").add({kPrepare, "a file of its service is missing", std::make_shared<PrepareSlurmd>(**want)});
+  } else if ((runs != *want || !observed.memory.prepared.empty()) && observed.memory.prepared != (*want)->conf) {
+    out.lane("slurmd").add({kPrepare, "its next start has other arguments", std::make_shared<PrepareSlurmd>(**want)});
   }
   return out;
 }

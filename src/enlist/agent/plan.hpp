@@ -62,6 +62,7 @@ struct SlurmdSeen {
   std::optional<std::vector<std::string>> arguments{};  ///< nullopt: this program has not started it.
   core::WallTime started{};                             ///< When the process was started; 0: not known.
   std::string image{};                                  ///< ServiceState::image.
+  bool file_missing = false;                            ///< ServiceState::file_missing.
   bool keeps_plain_key = false;                         ///< ServiceState::keeps_plain_key.
   friend bool operator==(const SlurmdSeen&, const SlurmdSeen&) = default;
 };
@@ -145,7 +146,7 @@ struct StartSlurmd final : plan::Act {
   std::uint64_t registrations;
 };
 
-/// Writes the arguments for the next start of slurmd, and does not touch the one that runs.
+/// Writes the arguments for the next start of slurmd, and missing files of its service. Does not touch the slurmd that runs.
 struct PrepareSlurmd final : plan::Act {
   explicit PrepareSlurmd(Launch next) : launch(std::move(next)) {}
   [[nodiscard]] core::Json describe() const override {

@@ -162,6 +162,14 @@ TEST(AgentPlan, RestartsOnlyIfArgumentsThatMatterChanged) {
   EXPECT_THAT(steps(reported(other)), ElementsAre("start slurmd: it runs with other arguments"));
 }
 
+TEST(AgentPlan, WritesMissingFilesOfTheServiceWithoutARestart) {
+  Observed observed = settled();
+  observed.seen->slurmd->file_missing = true;
+  EXPECT_THAT(steps(reported(observed)), ElementsAre("prepare slurmd: a file of its service is missing"));
+  observed.seen->slurmd->running = false;
+  EXPECT_THAT(steps(reported(observed)), ElementsAre("start slurmd: it does not run"));
+}
+
 TEST(AgentPlan, NothingIsStartedOrStoppedWithoutControllersOrADesire) {
   Observed observed = settled();
   observed.memory.desired->controllers.clear();

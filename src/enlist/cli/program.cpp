@@ -151,7 +151,9 @@ class Commands {
       const std::string line = phase + (message.empty() ? "" : ": " + message);
       const std::string gets =
           waits ? core::get_string(*node, {"configuring", "conf"}) : core::get_string(*node, {"node_conf"});
-      if (gets != words) return core::fail(core::ErrorCode::kConflict, "somebody has given " + flags_.name + " other words");
+      if (gets != words)
+        return core::fail(core::ErrorCode::kConflict,
+                          "somebody has taken the wish back, or given " + flags_.name + " other words");
       show(shown, flags_.name, line);
       if (waits) return false;
       if (live || phase == "Ready") return true;
@@ -474,7 +476,8 @@ int run_program(const Outside& outside, const std::vector<std::string>& words) {
   config->add_option("WORDS", flags.words, "In place of those that it had: \"RealMemory=64000 Weight=5\"");
   config->add_flag("--reset", flags.reset, "No words of its own any more");
   waits(config);
-  on_nodes("keep", "Let nodes stay that were to leave, and have not stopped slurmd yet", &Commands::keep_nodes);
+  on_nodes("keep", "Let nodes stay as they are that were to leave or to get other words, and have not stopped slurmd yet",
+           &Commands::keep_nodes);
   on_nodes("revoke", "Do not answer the hosts of these nodes any more", &Commands::revoke_nodes);
   CLI::App* drain = command(node, "drain", "Drain a node, as scontrol does", &Commands::drain_node);
   drain->add_option("NODE", flags.name, "The node")->required();

@@ -397,7 +397,7 @@ void Server::serve_nodes(const std::string& verb, const net::HttpRequest& reques
   if (verb == "drain" && (reason.empty() || one_line(reason) != reason || slurm::held_by(reason, slurm::Owner::kEnlistment)))
     return reply(refusal(422, "the reason must be one line, and not one of slurm-enlist's own"));
   if (verb == "drain") return set_state(verb, nodes.front(), reason, std::move(reply));
-  // A node that leaves would be drained again.
+  // A node that leaves, or gets other words, would be drained again.
   store_.commit(
       [nodes](const Contents& now) { return enlist::keep(now, nodes); },
       [this, alive = std::weak_ptr(alive_), node = nodes.front(), reply = std::move(reply)](const core::Result<void>& result) {

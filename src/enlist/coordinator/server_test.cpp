@@ -509,6 +509,20 @@ TEST_F(ServerTest, ANodeGetsOtherWords) {
   EXPECT_EQ(body(sync({}))["desired"]["leave"], "");
 }
 
+TEST_F(ServerTest, KeepTakesTheWishForOtherWordsBack) {
+  Node& node = joined();
+  node.configuring = {.wanted = true, .conf = "RealMemory=500"};
+  EXPECT_EQ(told(ask("POST", "/v1/nodes/keep", of_nodes({"gpu-1"}))).substr(0, 3), "200");
+  EXPECT_FALSE(node.configuring.wanted);
+  EXPECT_EQ(node.phase, Phase::kConfirming);
+  node.configuring = {.wanted = true, .stop = true, .conf = "RealMemory=500"};
+  EXPECT_THAT(told(ask("POST", "/v1/nodes/keep", of_nodes({"gpu-1"}))), HasSubstr("409 node gpu-1 is about to start"));
+  EXPECT_THAT(told(ask("POST", "/v1/nodes/resume", of_nodes({"gpu-1"}))), HasSubstr("409 "));
+  node.leaving.wanted = true;
+  EXPECT_EQ(told(ask("POST", "/v1/nodes/keep", of_nodes({"gpu-1"}))).substr(0, 3), "200");
+  EXPECT_TRUE(node.configuring.wanted) << "it stays, and gets its words";
+}
+
 TEST_F(ServerTest, WordsThatSlurmTakesLiveCountAtOnce) {
   joined().node_conf = "Weight=3 Features=a,b";
   const Node& node = store.contents().nodes.at("gpu-1");

@@ -125,6 +125,7 @@ class SystemdService final : public Service {
     auto last = last_arguments();
     if (!last) return std::unexpected(last.error());
     out.arguments = *std::move(last);
+    out.file_missing = out.arguments && (missing(paths_.unit) || missing(paths_.defaults));
     const bool starts = active == "activating", up = active == "active" || active == "reloading" || active == "refreshing";
     out.running = pid != 0 && (starts || up);
     if (out.running) out.started = wall_time(values["ExecMainStartTimestampMonotonic"]);
@@ -153,7 +154,13 @@ class SystemdService final : public Service {
     [[maybe_unused]] const auto reset = systemctl({"reset-failed", paths_.service}, 10s);
     return done(systemctl({"restart", "--no-block", paths_.service}, 30s));
   }
-  core::Result<void> prepare(const Words& arguments) override { return replace(paths_.defaults, defaults_file(arguments)); }
+  core::Result<void> prepare(const Words& arguments) override {
+    if (auto written = replace(paths_.defaults, defaults_file(arguments)); !written) return written;
+    if (!missing(paths_.unit)) return {};
+    // Without its unit, systemd would end the jobs when slurmd ends: KillMode=control-group is its default.
+    if (auto written = host_.write(paths_.unit, unit_file(slurmd_, paths_.defaults.native()), 0644); !written) return written;
+    return done(systemctl({"daemon-reload"}, 60s));
+  }
   core::Result<void> reload() override { return done(systemctl({"reload", "--no-block", paths_.service}, 30s)); }
   core::Result<void> stop() override { return done(systemctl({"disable", "--now", paths_.service}, 120s)); }
   core::Result<void> uninstall() override {
@@ -188,7 +195,11 @@ class SystemdService final : public Service {
     // The file is ours but was edited: it is replaced at the next start, which no arguments ask for.
     return words ? std::optional(*std::move(words)) : std::optional(Words{});
   }
-  /// Somebody may have removed the file under a slurmd that our unit has started. The next start writes it again.
+  bool missing(const fs::path& file) {
+    const auto content = host_.read(file);
+    return !content && content.error().code == ErrorCode::kNotFound;
+  }
+  /// Somebody may have removed the file under a slurmd that our unit has started.
   core::Result<std::optional<Words>> without_defaults() {
     const auto unit = host_.read(paths_.unit);
     if (!unit && unit.error().code != ErrorCode::kNotFound) return std::unexpected(unit.error());

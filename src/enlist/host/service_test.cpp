@@ -6,6 +6,7 @@
 
 #include <csignal>
 #include <fstream>
+#include <map>
 #include <sstream>
 #include <thread>
 
@@ -93,7 +94,7 @@ TEST_F(SystemdServiceTest, TellsWhatSystemctlRefuses) {
 }
 
 TEST_F(SystemdServiceTest, ReadsTheArgumentsOfTheProcess) {
-  file("/etc/default/slurmd") = defaults_file({"-Z", "-N", "new"});
+  ASSERT_TRUE(service->start({"-Z", "-N", "new"}));
   file("/proc/17/cmdline") = std::string("slurmd\0--systemd\0-Z\0-N\0old\0", 27);
   shows("ActiveState=active\nSubState=running\nMainPID=17\nJob=\nResult=success\nExecMainStatus=0\n");
   EXPECT_EQ(service->state(), (ServiceState{.running = true, .arguments = Words{"--systemd", "-Z", "-N", "old"}}))
@@ -111,6 +112,29 @@ TEST_F(SystemdServiceTest, WithoutTheFileOfTheArgumentsASlurmdOfOurUnitIsStillOu
   EXPECT_EQ(service->state()->arguments, (Words{"-Z", "-N", "gpu-1"}));
   file("/etc/systemd/system/slurmd.service") = "[Service]\n";
   EXPECT_EQ(service->state()->arguments, std::nullopt) << "somebody else's unit";
+}
+
+TEST_F(SystemdServiceTest, WritesItsFilesAgainWithoutAStart) {
+  ASSERT_TRUE(service->start({"-Z"}));
+  file("/proc/17/cmdline") = std::string("slurmd\0-Z\0", 10);
+  shows("ActiveState=active\nSubState=running\nMainPID=17\nJob=\n");
+  EXPECT_FALSE(service->state()->file_missing);
+  const auto files = host.files;
+  for (const auto& [path, ran] : std::map<std::string, Words>{
+           {"/etc/default/slurmd", {}}, {"/etc/systemd/system/slurmd.service", {"systemctl daemon-reload"}}}) {
+    host.files.erase(path);
+    EXPECT_TRUE(service->state()->file_missing) << path;
+    host.ran.clear();
+    ASSERT_TRUE(service->prepare({"-Z"}));
+    EXPECT_EQ(host.files, files) << path;
+    EXPECT_EQ(host.ran, ran);
+  }
+  file("/etc/systemd/system/slurmd.service") = "[Service]\n";
+  ASSERT_TRUE(service->prepare({"-Z"}));
+  EXPECT_EQ(file("/etc/systemd/system/slurmd.service"), "[Service]\n") << "the next start replaces it";
+  host.files.clear();
+  file("/proc/17/cmdline") = std::string("slurmd\0-Z\0", 10);
+  EXPECT_FALSE(service->state()->file_missing) << "a slurmd of somebody else";
 }
 
 TEST_F(SystemdServiceTest, TellsWhenTheProcessWasStarted) {

@@ -74,9 +74,6 @@ struct ComputePlan {
 };
 [[nodiscard]] ComputePlan plan_compute(const ComputeSeen& seen);
 
-/// The reason of the drain of a node that is to register anew, with other words.
-inline constexpr std::string_view kConfigures = "configuring";
-
 /// Returns the words that the unit is to have of its own, after the action node-config. `words`: those that the action gives,
 /// beside those that the unit has unless `reset`. Error: kInvalid with the word with which slurmd would not start.
 [[nodiscard]] core::Result<std::string> own_conf(const ComputeSeen& seen, std::string_view words, bool reset);

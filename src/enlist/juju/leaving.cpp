@@ -78,7 +78,13 @@ Leaves judge_unit(const LeaveSeen& seen) {
   }
   auto slurm = std::make_shared<slurm::Snapshot>();
   slurm->health = slurm::Snapshot::Health::kComplete;
-  if (seen.record) slurm->nodes.emplace(seen.node, std::make_shared<const slurm::Node>(*seen.record));
+  if (seen.record) {
+    slurm::Node record = *seen.record;
+    // A node that is to register anew leaves Slurm, too.
+    if (auto holds = slurm::Holds::read(record.reason); holds.why(slurm::Owner::kEnlistment) == kConfigures)
+      record.reason = holds.hold(slurm::Owner::kEnlistment, kLeaves).reason();
+    slurm->nodes.emplace(seen.node, std::make_shared<const slurm::Node>(std::move(record)));
+  }
   for (const auto& [id, shown] : seen.waiting) {
     slurm::Job job = *shown;
     core::HostSet named;
