@@ -179,10 +179,13 @@ void leave_phase(const RotationInput& in, Rotating& out) {
   out.next->signed_anew = state.signed_anew || next == RotationPhase::kSign;
 }
 
-/// slurmctld has refused the file of this phase: the phase before is restored. The file of Retire stays: slurmctld works with
-/// it after a restart, and the old key is not there any more.
+/// slurmctld has refused the file of this phase: the phase before is restored. Some files stay, because slurmctld works with
+/// them after a restart: that of Retire, as the old key is not there any more, and that of Spread, if the new key may have
+/// signed.
 void step_back(const RotationInput& in, Rotating& out) {
-  if (in.state.phase == RotationPhase::kRetire || in.state.phase == RotationPhase::kReturn) {
+  const bool stays = in.state.phase == RotationPhase::kRetire || in.state.phase == RotationPhase::kReturn ||
+                     (in.state.phase == RotationPhase::kSpread && in.state.signed_anew);
+  if (stays) {
     out.waits = fmt::format("slurmctld refused to load the file: {}; it is tried again at {}", in.refused->second,
                             core::format_rfc3339(in.next_try));
     return;
@@ -244,13 +247,13 @@ Rotating judge_rotation(const RotationInput& in) {
       // Somebody has restored the file. The new key is made anew, because nothing was signed with it.
       out.next = state;
       out.next->fresh.print.clear();
+      out.next->acknowledged.clear();
     } else if (may_replace(keys, state)) {
       out.write = change_of(state);
     } else {
       out.problem = fmt::format(
-          "somebody else has changed the keys beside slurm.conf; nothing is overwritten. Restore {} of the phase {}, or end "
-          "the "
-          "rotation with --abandon, which leaves the file as it is",
+          "somebody else has changed the keys beside slurm.conf, and nothing is overwritten. Restore {} of the phase {}, or "
+          "end the rotation with --abandon, which leaves the file as it is",
           kJwksFile, to_string(state.phase));
     }
     return out;

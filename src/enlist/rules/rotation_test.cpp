@@ -348,6 +348,19 @@ TEST(RotationTest, ARefusedSignStepsBackAndIsTriedAgain) {
   EXPECT_THAT(site.state().result, HasSubstr("done"));
 }
 
+TEST(RotationTest, ARefusedSpreadDoesNotReturnOnceTheNewKeyMaySign) {
+  Site site;
+  site.begin();
+  site.go_to(P::kSign);
+  site.stored = to_json(abandoned(site.state(), site.keys(), kNoon).value());
+  site.slurmctld_loads = false;
+  site.go(10s);
+  ASSERT_EQ(site.state().phase, P::kSpread);
+  site.refused.emplace(kNoon + site.now, "a pool has bad words");
+  EXPECT_FALSE(site.look().next);
+  EXPECT_THAT(site.look().waits, HasSubstr("a pool has bad words"));
+}
+
 TEST(RotationTest, ARefusalThatWasSeenBeforeIsNoNewOne) {
   Site site;
   site.begin();
