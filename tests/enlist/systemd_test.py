@@ -136,6 +136,27 @@ def a_job_outlives_a_restart_of_slurmd(site):
     site.ready("gpu-1")
 
 
+def files_of_slurmd_that_are_removed_return(site):
+    """Somebody removes the files of slurmd's service under a job. The agent writes them again, and slurmd is not restarted."""
+    joined(site)
+    job = site.submit()
+    before, files = site.as_it_is("h1"), ("/etc/default/slurmd", f"{UNITS}/slurmd.service")
+    texts = {file: site.out("h1", "cat", file) for file in files}
+    for file in files:
+        site.run("h1", "rm", file)
+        site.run("h1", "systemctl", "daemon-reload")
+        wait(f"{file} is there again", lambda f=file: site.run("h1", "cat", f, check=False).stdout.strip() == texts[f], LIMIT)
+    wait("systemd has read the unit", lambda: site.out("h1", "systemctl", "show", "--property=KillMode,LoadState", "slurmd") ==
+         "KillMode=process\nLoadState=loaded", LIMIT)
+    expect(site.phase("gpu-1", "Ready") == "-", f"the message is {site.nodes()['gpu-1']['message']}")
+    expect(site.as_it_is("h1") == before, f"something changed: {before} became {site.as_it_is('h1')}")
+    slurmd = site.main_pid("h1", "slurmd")
+    site.run("h1", "systemctl", "kill", "--kill-whom=main", "--signal=KILL", "slurmd")
+    another_slurmd(site, slurmd)
+    site.ends_well(job, "h1")
+    site.ready("gpu-1")
+
+
 def an_agent_that_is_killed_is_started_again(site):
     joined(site)
     job = site.submit()
@@ -311,10 +332,11 @@ def packages_that_are_removed_leave_slurm_alone(site):
 
 
 TESTS = [(function, 1) for function in (
-    a_host_joins_and_its_services_run, a_job_outlives_a_restart_of_slurmd, an_agent_that_is_killed_is_started_again,
-    a_coordinator_that_is_killed_is_started_again, a_host_comes_back_after_a_reboot, a_controller_comes_back_after_a_reboot,
-    hosts_come_back_after_a_power_cut, a_slurmd_that_fails_is_told, a_node_returns_to_a_slurmctld_that_lost_its_state,
-    a_slurmd_of_somebody_else_is_left_alone, a_slurmd_as_debian_leaves_it_is_taken_over, packages_that_are_removed_leave_slurm_alone)]
+    a_host_joins_and_its_services_run, a_job_outlives_a_restart_of_slurmd, files_of_slurmd_that_are_removed_return,
+    an_agent_that_is_killed_is_started_again, a_coordinator_that_is_killed_is_started_again, a_host_comes_back_after_a_reboot,
+    a_controller_comes_back_after_a_reboot, hosts_come_back_after_a_power_cut, a_slurmd_that_fails_is_told,
+    a_node_returns_to_a_slurmctld_that_lost_its_state, a_slurmd_of_somebody_else_is_left_alone,
+    a_slurmd_as_debian_leaves_it_is_taken_over, packages_that_are_removed_leave_slurm_alone)]
 
 if __name__ == "__main__":
     sys.exit(main(__doc__, TESTS, SystemdSite))

@@ -96,26 +96,27 @@ class Join {
           (folder / kMemoryFile).string() + "). To join anew: --again");
       if (options_.no_service || !agent_is_down()) return 0;
       say("Its agent does not run, and is started.");
-      return begin_agent();
+      // The flags of the first join are in its unit.
+      return begin_agent(exists(options_.agent.agent_unit));
     }
     if (!before && before.error().code != ErrorCode::kNotFound && !options_.again) return failed(before.error());
-    auto joined = register_host(before ? *before : Memory{});
+    auto joined = register_host();
     if (!joined) return failed(joined.error());
     say("This host is " + joined->node + " of the pool " + joined->pool + " of the cluster " + joined->cluster + ".");
-    return begin_agent();
+    return begin_agent(false);
   }
 
  private:
-  int begin_agent() {
+  int begin_agent(bool has_unit) {
     // A status from before would be taken for an answer.
     if (auto removed = parts_.host.remove(options_.agent.status_file); !removed) return failed(removed.error());
     if (!options_.no_service) {
-      if (auto started = start_agent(); !started) return failed(started.error());
+      if (auto started = start_agent(has_unit); !started) return failed(started.error());
     }
     return options_.wait.count() > 0 ? wait_until_ready() : 0;
   }
 
-  core::Result<JoinReply> register_host(const Memory& before) {
+  core::Result<JoinReply> register_host() {
     const fs::path folder = options_.agent.state;
     const auto token = token_of(options_, parts_);
     if (!token) return std::unexpected(token.error());
@@ -130,16 +131,17 @@ class Join {
       if (!had_key && reply.error().code != ErrorCode::kUnknownOutcome) forget_key(!had_folder);
       return std::unexpected(reply.error().with("the coordinator at " + token->host + ":" + std::to_string(token->port)));
     }
-    const Memory memory{.host = token->host,
-                        .port = reply->port,
-                        .coordinator = token->coordinator,
-                        .node = reply->node,
-                        .pool = reply->pool,
-                        .cluster = reply->cluster,
-                        // The key file of the host stays as the agent has written it.
-                        .key = before.key,
-                        .loaded_key = before.loaded_key,
-                        .stale_image = before.stale_image};
+    // What the agent knows of the files and of slurmd stays, also what it has noted since the command began.
+    Memory memory = read_memory(parts_.host, folder).value_or(Memory{});
+    memory.host = token->host;
+    memory.port = reply->port;
+    memory.coordinator = token->coordinator;
+    memory.node = reply->node;
+    memory.pool = reply->pool;
+    memory.cluster = reply->cluster;
+    memory.desired.reset();
+    memory.registrations = 0;
+    memory.stopped = memory.left = false;
     if (auto written = write_memory(parts_.host, folder, memory); !written) return std::unexpected(written.error());
     return reply;
   }
@@ -164,9 +166,11 @@ class Join {
     return output && output->status != 0;
   }
 
-  core::Result<void> start_agent() {
+  core::Result<void> start_agent(bool has_unit) {
     const fs::path unit = options_.agent.agent_unit;
-    if (auto written = parts_.host.write(unit, agent_unit(parts_.program, options_.agent), 0644); !written) return written;
+    if (!has_unit) {
+      if (auto written = parts_.host.write(unit, agent_unit(parts_.program, options_.agent), 0644); !written) return written;
+    }
     const std::string service = unit.filename().string();
     for (const std::vector<std::string>& words : {std::vector<std::string>{"systemctl", "daemon-reload"},
                                                   {"systemctl", "enable", service},

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <functional>
 
 #include "enlist/agent/memory_file.hpp"
 #include "enlist/host/testing/fake_host.hpp"
@@ -53,6 +54,7 @@ class JoinTest : public ::testing::Test {
                      [this](const net::Endpoint& endpoint, const net::HttpRequest& request) {
                        endpoints.push_back(endpoint);
                        requests.push_back(request);
+                       meanwhile();
                        auto reply = replies.front();
                        if (replies.size() > 1) replies.pop_front();
                        return reply;
@@ -82,6 +84,7 @@ class JoinTest : public ::testing::Test {
   std::deque<std::pair<core::Duration, std::string>> statuses;
   std::vector<net::Endpoint> endpoints;
   std::vector<net::HttpRequest> requests;
+  std::function<void()> meanwhile = [] {};  ///< What happens while the coordinator is asked.
   std::string input, out, err;
   core::MonoTime now;
 };
@@ -227,6 +230,19 @@ TEST_F(JoinTest, AJoinThatWasKilledBeforeItStartedTheAgentIsFinished) {
   EXPECT_EQ(requests.size(), 1U) << "it is not registered again";
 }
 
+TEST_F(JoinTest, AnAgentThatIsStartedAgainKeepsItsFlags) {
+  options.wait = 0s;
+  options.agent.gpu_detector = "/usr/local/bin/gpus";
+  ASSERT_EQ(run(), 0);
+  const std::string unit = host.files[options.agent.agent_unit].first;
+  options.agent.gpu_detector.clear();
+  host.programs["systemctl is-active slurm-enlist-agent.service"].status = 3;
+  host.ran.clear();
+  ASSERT_EQ(run(), 0);
+  EXPECT_THAT(host.ran, Contains("systemctl restart --no-block slurm-enlist-agent.service"));
+  EXPECT_EQ(host.files[options.agent.agent_unit].first, unit);
+}
+
 TEST_F(JoinTest, AHostThatJoinsAgainKnowsItsKeyFile) {
   options.wait = 0s;
   ASSERT_EQ(run(), 0);
@@ -234,7 +250,16 @@ TEST_F(JoinTest, AHostThatJoinsAgainKnowsItsKeyFile) {
   memory.key = {"slurm.jwks", "revision", "digest"};
   memory.loaded_key = "revision";
   memory.stale_image = "7.1.8";
-  ASSERT_TRUE(write_memory(host, "/var/lib/slurm-enlist", memory));
+  memory.restarted_for = "revision";
+  memory.prepared = "CPUs=4";
+  meanwhile = [&] {
+    Memory now = memory;
+    now.node = "gpu-6";
+    now.desired = Desired{};
+    now.registrations = 3;
+    now.stopped = now.left = true;
+    EXPECT_TRUE(write_memory(host, "/var/lib/slurm-enlist", now)) << "the agent writes it";
+  };
   options.again = true;
   ASSERT_EQ(run(), 0);
   EXPECT_EQ(*read_memory(host, "/var/lib/slurm-enlist"), memory);

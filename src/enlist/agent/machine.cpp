@@ -86,8 +86,8 @@ core::Result<std::string> digest_of_key(Host& host, const std::filesystem::path&
 core::Result<SlurmdSeen> see_slurmd(Service& service) {
   auto state = service.state();
   if (!state) return std::unexpected(state.error());
-  return SlurmdSeen{state->running, state->changing,        std::move(state->error), std::move(state->arguments),
-                    state->started, std::move(state->image)};
+  return SlurmdSeen{state->running, state->changing,         std::move(state->error), std::move(state->arguments),
+                    state->started, std::move(state->image), state->file_missing,     state->keeps_plain_key};
 }
 
 /// A key of somebody else in the file may be that of another cluster, whose daemons need it.
@@ -376,7 +376,7 @@ void Machine::start_slurmd(const StartSlurmd& act, const Done& done) {
       [this, stale, number = act.registrations, key = memory_.key.revision] {
         memory_.registrations = std::max(memory_.registrations, number);
         memory_.loaded_key = key;
-        memory_.other_file = false;
+        memory_.restarted_for = key;
         memory_.stale_image = *stale;
         memory_.stopped = false;
         memory_.prepared.clear();
@@ -400,7 +400,6 @@ void Machine::key_fetched(const std::shared_ptr<const WriteKey>& act, core::Resu
   const KeyFile before = memory->key;
   // slurmd has to read it, also if it is an earlier one again.
   if (before.revision != key->revision) memory->loaded_key.clear();
-  if (!before.file.empty() && before.file != key->file) memory->other_file = true;
   memory->key = {key->file, key->revision, core::sha256_hex(key->content)};
   carry_out(
       [host = host_, options = options_, memory, before, key = std::make_shared<Connection::Key>(*std::move(key))] {
@@ -410,7 +409,6 @@ void Machine::key_fetched(const std::shared_ptr<const WriteKey>& act, core::Resu
         saved_ = *memory;
         memory_.key = memory->key;
         memory_.loaded_key = memory->loaded_key;
-        memory_.other_file = memory->other_file;
       },
       true, done);
 }

@@ -16,7 +16,7 @@ std::string memory_text(const Memory& memory) {
                     {"registrations", memory.registrations}};
   if (memory.stale_image) out["staleImage"] = *memory.stale_image;
   if (!memory.prepared.empty()) out["prepared"] = memory.prepared;
-  if (memory.other_file) out["otherFile"] = true;
+  if (!memory.restarted_for.empty()) out["restartedFor"] = memory.restarted_for;
   if (memory.stopped) out["stopped"] = true;
   if (memory.left) out["left"] = true;
   if (memory.desired) out["desired"] = to_json(*memory.desired);
@@ -44,7 +44,7 @@ core::Result<Memory> memory_from(std::string_view text) {
   out.loaded_key = core::get_string(*json, {"loadedKey"});
   if (core::find(*json, {"staleImage"}) != nullptr) out.stale_image = core::get_string(*json, {"staleImage"});
   out.prepared = core::get_string(*json, {"prepared"});
-  out.other_file = core::get_bool(*json, {"otherFile"});
+  out.restarted_for = core::get_string(*json, {"restartedFor"});
   out.stopped = core::get_bool(*json, {"stopped"});
   out.left = core::get_bool(*json, {"left"});
   if (const core::Json* desired = core::find(*json, {"desired"})) {

@@ -50,12 +50,18 @@ bool key_is_there(const Observed& observed, const Desired& desired) {
          *observed.seen->key_digest == key.digest;
 }
 
+/// slurmd keeps to the slurm.key that was there when it was started.
+bool keeps_other_file(const Observed& observed) {
+  const auto& slurmd = observed.seen->slurmd;
+  return slurmd && slurmd->running && slurmd->keeps_plain_key && observed.memory.key.file != "slurm.key";
+}
+
 /// No slurmd of this host runs with another key than that in the file.
 bool key_is_loaded(const Observed& observed) {
   const Memory& memory = observed.memory;
   const auto& slurmd = observed.seen->slurmd;
   if (slurmd && !slurmd->running && !slurmd->changing) return true;
-  if (memory.loaded_key != memory.key.revision || memory.other_file) return false;
+  if (memory.loaded_key != memory.key.revision || keeps_other_file(observed)) return false;
   // Each later slurmd has read the file as well.
   if (observed.reported && observed.reported->key_loaded == memory.key.revision) return true;
   if (!slurmd || slurmd->changing) return false;
@@ -285,11 +291,9 @@ plan::Plan plan(const Observed& observed) {
   if (as_next != **want) {
     const std::string reason = runs ? "it runs with other arguments" : "it does not run";
     out.lane("slurmd").add({kStart, reason, std::make_shared<StartSlurmd>(**want, desired->registrations)});
-  } else if (observed.memory.other_file) {
-    out.lane("slurmd").add(
-        {kStart, "the key has another file now", std::make_shared<StartSlurmd>(**want, desired->registrations)});
-  } else if ((runs != *want || !observed.memory.prepared.empty()) && observed.memory.prepared != (*want)->conf) {
-    out.lane("slurmd").add({kPrepare, "its next start has other arguments", std::make_shared<PrepareSlurmd>(**want)});
+  } else if (keeps_other_file(observed) && observed.memory.restarted_for != observed.memory.key.revision) {
+    out.lane("slurmd").add({kStart, "it keeps to the slurm.key from when it was started",
+                            std::make_shared<StartSlurmd>(**want, desired->registrations)});
   } else if (observed.memory.registrations < desired->registrations) {
     out.lane("slurmd").add({kReload, "Slurm does not have the node", std::make_shared<ReloadSlurmd>(desired->registrations)});
   } else if (observed.memory.loaded_key != observed.memory.key.revision) {
@@ -300,6 +304,10 @@ plan::Plan plan(const Observed& observed) {
   } else if (observed.seen->not_reloaded) {
     out.lane("slurmd").add(
         {kReload, "it has not carried out the last reload", std::make_shared<ReloadSlurmd>(desired->registrations)});
+  } else if (slurmd->file_missing) {
+    out.lane("slurmd").add({kPrepare, "a file of its service is missing", std::make_shared<PrepareSlurmd>(**want)});
+  } else if ((runs != *want || !observed.memory.prepared.empty()) && observed.memory.prepared != (*want)->conf) {
+    out.lane("slurmd").add({kPrepare, "its next start has other arguments", std::make_shared<PrepareSlurmd>(**want)});
   }
   return out;
 }

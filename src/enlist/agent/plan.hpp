@@ -37,9 +37,8 @@ struct Memory {
   std::string loaded_key{};  ///< The revision that was in the file when slurmd was last started or reloaded.
   /// ServiceState::image just before that. As long as it runs, slurmd may have an earlier key. nullopt: it is not known.
   std::optional<std::string> stale_image{};
-  /// The key has another file than the one that was there when slurmd was started. slurmd notes that file in its environment,
-  /// and a reload keeps it (fetch_config.c, 24.11 to 26.05), so slurmd has to be restarted.
-  bool other_file = false;
+  /// The revision of a slurm.jwks for which slurmd was restarted, because it kept to a slurm.key.
+  std::string restarted_for{};
   std::uint64_t registrations = 0;  ///< The last Desired::registrations that was carried out.
   std::string prepared{};           ///< The value of --conf that was written for the next start since slurmd was last started.
   bool stopped = false;             ///< slurmd was stopped because the node leaves, or gets other words.
@@ -63,6 +62,8 @@ struct SlurmdSeen {
   std::optional<std::vector<std::string>> arguments{};  ///< nullopt: this program has not started it.
   core::WallTime started{};                             ///< When the process was started; 0: not known.
   std::string image{};                                  ///< ServiceState::image.
+  bool file_missing = false;                            ///< ServiceState::file_missing.
+  bool keeps_plain_key = false;                         ///< ServiceState::keeps_plain_key.
   friend bool operator==(const SlurmdSeen&, const SlurmdSeen&) = default;
 };
 
@@ -145,7 +146,7 @@ struct StartSlurmd final : plan::Act {
   std::uint64_t registrations;
 };
 
-/// Writes the arguments for the next start of slurmd, and does not touch the one that runs.
+/// Writes the arguments for the next start of slurmd, and missing files of its service. Does not touch the slurmd that runs.
 struct PrepareSlurmd final : plan::Act {
   explicit PrepareSlurmd(Launch next) : launch(std::move(next)) {}
   [[nodiscard]] core::Json describe() const override {

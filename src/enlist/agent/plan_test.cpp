@@ -82,6 +82,12 @@ TEST(AgentPlan, TheKeyIsLoadedOnlyByAnotherProgramThanTheOneBefore) {
   EXPECT_EQ(report_of(later).key_loaded, "k1") << "it was seen before";
   later.memory.key.revision = "k2";
   EXPECT_EQ(report_of(later).key_loaded, "") << "but not with the next file";
+  observed.seen->slurmd->keeps_plain_key = true;
+  EXPECT_EQ(report_of(observed).key_loaded, "k1") << "this is a slurm.key";
+  observed.memory.key.file = "slurm.jwks";
+  EXPECT_EQ(report_of(observed).key_loaded, "") << "and this is not";
+  observed.memory.key.file = "slurm.key";
+  observed.seen->slurmd->keeps_plain_key = false;
   observed.seen->slurmd->image = "";
   EXPECT_EQ(report_of(observed).key_loaded, "") << "unknown is not another";
 
@@ -154,6 +160,14 @@ TEST(AgentPlan, RestartsOnlyIfArgumentsThatMatterChanged) {
   other.memory.desired->node = "gpu-2";
   other.saved = other.memory;
   EXPECT_THAT(steps(reported(other)), ElementsAre("start slurmd: it runs with other arguments"));
+}
+
+TEST(AgentPlan, WritesMissingFilesOfTheServiceWithoutARestart) {
+  Observed observed = settled();
+  observed.seen->slurmd->file_missing = true;
+  EXPECT_THAT(steps(reported(observed)), ElementsAre("prepare slurmd: a file of its service is missing"));
+  observed.seen->slurmd->running = false;
+  EXPECT_THAT(steps(reported(observed)), ElementsAre("start slurmd: it does not run"));
 }
 
 TEST(AgentPlan, NothingIsStartedOrStoppedWithoutControllersOrADesire) {

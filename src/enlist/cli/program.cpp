@@ -151,7 +151,9 @@ class Commands {
       const std::string line = phase + (message.empty() ? "" : ": " + message);
       const std::string gets =
           waits ? core::get_string(*node, {"configuring", "conf"}) : core::get_string(*node, {"node_conf"});
-      if (gets != words) return core::fail(core::ErrorCode::kConflict, "somebody has given " + flags_.name + " other words");
+      if (gets != words)
+        return core::fail(core::ErrorCode::kConflict,
+                          "somebody has taken the wish back, or given " + flags_.name + " other words");
       show(shown, flags_.name, line);
       if (waits) return false;
       if (live || phase == "Ready") return true;
@@ -258,10 +260,11 @@ class Commands {
   static std::string holders_of(const core::Json& status) {
     std::string out = "The hosts of slurm-enlist's nodes and this host hold the key, and get the new one by themselves.\n";
     const core::Json holders = members(status, "holders");
-    for (const core::Json& holder : holders) {
-      out += fmt::format("{} holds it, too: copy the file there in each phase, {}, and acknowledge it.\n",
-                         core::get_string(holder, {"host"}), core::get_string(holder, {"what"}));
+    for (std::size_t i = 0; i < std::min(holders.size(), kShownHosts); ++i) {
+      out += fmt::format("{} holds it, too: in each phase, copy the file there, {}, and acknowledge it.\n",
+                         core::get_string(holders[i], {"host"}), core::get_string(holders[i], {"what"}));
     }
+    if (holders.size() > kShownHosts) out += fmt::format("So do {} other hosts.\n", holders.size() - kShownHosts);
     return out +
            "No other host is taken to hold it. If one does, such as a login host with sackd: slurm-enlist rotate --abandon, "
            "and name it with --also.\n";
@@ -280,9 +283,12 @@ class Commands {
     for (const core::Json& host : members(status, "hosts")) {
       if (++shown > kShownHosts) break;
       const std::string name = core::get_string(host, {"host"}), why = core::get_string(host, {"why"});
-      out += core::get_bool(host, {"acknowledge"})
-                 ? fmt::format("  {}: copy slurm.jwks there, {}, then: slurm-enlist rotate --acknowledge {}\n", name, why, name)
-                 : fmt::format("  {}: {}\n", name, why);
+      if (!core::get_bool(host, {"acknowledge"})) {
+        out += fmt::format("  {}: {}\n", name, why);
+      } else {
+        out += fmt::format("  {}: {}{}, then: slurm-enlist rotate --acknowledge {}\n", name,
+                           core::get_bool(host, {"here"}) ? "" : "copy slurm.jwks there, ", why, name);
+      }
     }
     if (shown > kShownHosts) out += fmt::format("  and {} other hosts\n", members(status, "hosts").size() - kShownHosts);
     return out;
@@ -441,12 +447,10 @@ int run_program(const Outside& outside, const std::vector<std::string>& words) {
       ->capture_default_str()
       ->check(CLI::Range(1, 10000));
   CLI::App* rotate = command(&root, "rotate", "Replace the auth key of the cluster while jobs run", &Commands::rotate);
-  rotate->add_option("--also", flags.also, "Further hosts that hold the key, such as login hosts: HOST,...")->delimiter(',');
+  rotate->add_option("--also", flags.also, "Further hosts that hold the key, such as login hosts: a hostlist");
   rotate->add_option("--lifetime", flags.lifetime, "How long what was signed is accepted, if longer than slurm.conf says: 10m");
-  rotate->add_option("--acknowledge", flags.acknowledge, "These hosts have loaded the file of this phase: HOST,...")
-      ->delimiter(',');
-  rotate->add_option("--without", flags.without, "Do not wait for these nodes, on which Slurm has no job: NODE,...")
-      ->delimiter(',');
+  rotate->add_option("--acknowledge", flags.acknowledge, "These hosts have loaded the file of this phase: a hostlist");
+  rotate->add_option("--without", flags.without, "Do not wait for these nodes, on which Slurm has no job: a hostlist");
   rotate->add_flag("--abandon", flags.abandon, "Go back to the old key");
   waits(rotate);
   lists(command(rotate, "status", "Show what the rotation waits for", &Commands::rotation_status));
@@ -472,7 +476,8 @@ int run_program(const Outside& outside, const std::vector<std::string>& words) {
   config->add_option("WORDS", flags.words, "In place of those that it had: \"RealMemory=64000 Weight=5\"");
   config->add_flag("--reset", flags.reset, "No words of its own any more");
   waits(config);
-  on_nodes("keep", "Let nodes stay that were to leave, and have not stopped slurmd yet", &Commands::keep_nodes);
+  on_nodes("keep", "Let nodes stay as they are that were to leave or to get other words, and have not stopped slurmd yet",
+           &Commands::keep_nodes);
   on_nodes("revoke", "Do not answer the hosts of these nodes any more", &Commands::revoke_nodes);
   CLI::App* drain = command(node, "drain", "Drain a node, as scontrol does", &Commands::drain_node);
   drain->add_option("NODE", flags.name, "The node")->required();

@@ -191,7 +191,7 @@ TEST_F(ProgramTest, ANodeGetsWords) {
   EXPECT_THAT(err, HasSubstr("not ready with its words"));
   shows("Draining", "Weight=9", true);
   EXPECT_EQ(run("node config gpu-1 --reset"), 1);
-  EXPECT_THAT(err, HasSubstr("somebody has given gpu-1 other words"));
+  EXPECT_THAT(err, HasSubstr("or given gpu-1 other words"));
   EXPECT_EQ(run("node config gpu-1 Weight=9 --wait 0"), 0);
   EXPECT_EQ(run("node config gpu-1 Weight=9 --reset"), 2);
 }
@@ -248,8 +248,8 @@ TEST_F(ProgramTest, ARotationIsBegunAndShownUntilItEnds) {
     answers["/v1/rotation"] = {{"phase", "Ended"}, {"running", false}, {"result", "done: the cluster has a new key"}};
   };
   EXPECT_EQ(run("rotate --also login1,login2 --lifetime 10m"), 0);
-  EXPECT_THAT(asked.front(), HasSubstr(R"(/v1/rotation {"also":["login1","login2"],"lifetime_s":600})"));
-  EXPECT_THAT(out, HasSubstr("db holds it, too: copy the file there in each phase, restart slurmdbd"));
+  EXPECT_THAT(asked.front(), HasSubstr(R"(/v1/rotation {"also":["login1,login2"],"lifetime_s":600})"));
+  EXPECT_THAT(out, HasSubstr("db holds it, too: in each phase, copy the file there, restart slurmdbd, and acknowledge it.\n"));
   EXPECT_THAT(out, HasSubstr("gpu-1: it has the key file\n"));
   EXPECT_THAT(out, HasSubstr("slurm-enlist rotate --acknowledge db\n"));
   EXPECT_THAT(out, HasSubstr("done: the cluster has a new key\n"));
@@ -270,8 +270,8 @@ TEST_F(ProgramTest, HostsOfARotationAreAcknowledgedAndLeftOut) {
   answers["/v1/rotation/acknowledge"] = answers["/v1/rotation/without"] = {{"phase", "Sign"}, {"running", true}};
   EXPECT_EQ(run("rotate --acknowledge db,login1"), 0);
   EXPECT_EQ(run("rotate --without gpu-1"), 0);
-  EXPECT_THAT(asked, ElementsAre(R"(/v1/rotation/acknowledge {"hosts":["db","login1"]})",
-                                 R"(/v1/rotation/without {"nodes":["gpu-1"]})"));
+  EXPECT_THAT(
+      asked, ElementsAre(R"(/v1/rotation/acknowledge {"hosts":["db,login1"]})", R"(/v1/rotation/without {"nodes":["gpu-1"]})"));
   asked.clear();
   EXPECT_EQ(run("rotate --acknowledge db --abandon"), 2);
   EXPECT_EQ(run("rotate --acknowledge db --also x"), 2);

@@ -52,14 +52,22 @@ core::Result<Changes> keep(const Contents& now, const std::vector<std::string>& 
   Changes changes;
   for (const std::string& name : nodes) {
     Node node = now.nodes.at(name);
-    if (!node.leaving.wanted) continue;
+    const bool leaves = node.leaving.wanted;
+    if (!leaves && !node.configuring.restarts()) continue;
+    if (!leaves && node.configuring.stop)
+      return core::fail(ErrorCode::kConflict,
+                        fmt::format("node {} is about to start with its new words; others can be set with node config", name));
     if (node.leaving.stop)
       return core::fail(ErrorCode::kConflict, fmt::format("node {} has left too far: its host stops slurmd; when it is gone, "
                                                           "the host can join again with a new token",
                                                           name));
     if (const auto pool = now.pools.find(node.pool); pool != now.pools.end() && pool->second.removing)
       return core::fail(ErrorCode::kConflict, fmt::format("node {} leaves because pool {} is being removed", name, node.pool));
-    node.leaving = {};
+    if (leaves) {
+      node.leaving = {};
+    } else {
+      node.configuring = {};
+    }
     node.phase = Phase::kConfirming;
     node.message = "it stays; Slurm is asked";
     changes.nodes.emplace(name, std::move(node));

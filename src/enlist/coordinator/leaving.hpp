@@ -18,8 +18,8 @@ namespace enlist {
 [[nodiscard]] core::Result<Changes> leave(const Contents& now, const std::vector<std::string>& nodes, bool force,
                                           core::WallTime at);
 
-/// Takes the wish back. Errors: kNotFound; kConflict if the host of one of the nodes may have stopped slurmd, or if the pool is
-/// being removed.
+/// Takes the wish to leave back, or else the one for other words. Errors: kNotFound; kConflict if the host of one of the nodes
+/// may have stopped slurmd, or if the pool is being removed.
 [[nodiscard]] core::Result<Changes> keep(const Contents& now, const std::vector<std::string>& nodes);
 
 /// Takes away the access of nodes to the coordinator. Error: kNotFound.

@@ -100,6 +100,7 @@ plan::Plan plan_leave(const NodeObserved& observed) {
   if (judged.cancel) record->leaving = {};
   if (const slurm::Node* in_slurm = record_of(observed); in_slurm != nullptr && !leaves)
     record->marks = marks_of(*in_slurm, node);
+  if (!leaves) record->silent_since = {};
   if (judged.start) {
     record->node_conf = node.configuring.conf;
     record->configuring = {};

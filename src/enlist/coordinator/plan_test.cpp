@@ -241,6 +241,7 @@ struct WordsPlanTest : LeavePlanTest {
   WordsPlanTest() {
     node.leaving = {};
     node.configuring = {.wanted = true, .conf = "RealMemory=500"};
+    node.silent_since = core::WallTime{1s};
     record.reason = "slurm-enlist: configuring";
   }
 };
@@ -251,6 +252,7 @@ TEST_F(WordsPlanTest, NothingIsWrittenBeforeTheRecordIsGone) {
   EXPECT_THAT(steps(made), ElementsAre("record phase gpu-1: Stopping"));
   EXPECT_TRUE(recorded(made).configuring.stop);
   EXPECT_EQ(recorded(made).node_conf, "");
+  EXPECT_EQ(recorded(made).silent_since, core::WallTime{}) << "the host has returned";
   node.phase = Phase::kStopping;
   node.configuring.stop = node.report.stopped = true;
   node.report.running = false;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "slurm/acts.hpp"
+#include "slurm/conf/conf.hpp"
 #include "slurm/conf/loaded.hpp"
 
 namespace enlist {
@@ -69,11 +70,22 @@ std::string_view partition_of(std::string_view line) {
   return slurm::conf::is_marker(Owner::kEnlistment, name) ? std::string_view{} : name;
 }
 
-std::set<std::string_view> partitions_of(std::string_view text) {
-  std::set<std::string_view> out;
-  for (const std::string_view line : lines_of(text)) out.insert(partition_of(line));
-  out.erase("");
+/// Returns the partitions of a file. Somebody else may have written it.
+std::set<std::string> partitions_of(std::string_view text) {
+  std::set<std::string> out;
+  const slurm::conf::Parsed parsed = slurm::conf::parse(slurm::conf::Kind::kSlurm, text);
+  for (const slurm::conf::Entry& entry : parsed.conf.entries()) {
+    const slurm::conf::Setting& head = entry.head();
+    if (head.key == "PartitionName" && !entry.defaults() && !slurm::conf::is_marker(Owner::kEnlistment, head.value))
+      out.insert(head.value);
+  }
   return out;
+}
+
+/// Returns the partitions of `before` that `after` lacks.
+std::set<std::string> lost(std::set<std::string> before, const std::string& after) {
+  for (const std::string& name : partitions_of(after)) before.erase(name);
+  return before;
 }
 
 /// Returns the state with which the rollout begins. Error: the file on the disk is not ours.
@@ -111,15 +123,31 @@ Problems of_changed(const std::map<std::string, Pool>& pools, const std::string&
   return out.empty() ? all : out;
 }
 
-/// Returns a partition of the offered or the accepted file that `wanted` lacks and in which Slurm has jobs; "": there is none.
-std::string lost_with_jobs(const PoolsObserved& observed, const rollout::State& now, const std::string& wanted) {
-  const std::string former = accepted_text(now);
-  std::set<std::string_view> lost = partitions_of(text_of(now));
-  lost.merge(partitions_of(former));
-  for (const std::string_view name : partitions_of(wanted)) lost.erase(name);
-  if (lost.empty()) return "";
-  for (const std::string_view name : lost) {
-    if (!jobs_in(*observed.slurm, name).empty()) return std::string(name);
+/// Returns the partitions of slurmctld that look like those of pools: a node has a feature with their name, or they have no
+/// nodes.
+std::set<std::string> like_pools(const slurm::Snapshot& slurm) {
+  std::set<std::string> features, out;
+  for (const auto& [name, node] : slurm.nodes) features.insert(node->features.begin(), node->features.end());
+  for (const auto& [name, partition] : slurm.partitions) {
+    if (!slurm::conf::is_marker(Owner::kEnlistment, name) && (partition.nodes.empty() || features.contains(name)))
+      out.insert(name);
+  }
+  return out;
+}
+
+/// Returns a partition with jobs that slurmctld may have of a pool file, and that `text` lacks; "": there is none. The file on
+/// the disk, or the loaded one, may have partitions that the store does not know: an older copy of the store was restored, or
+/// somebody else has written the file. Requires that Slurm answers.
+std::string lost_with_jobs(const PoolsObserved& observed, const rollout::State& now, const std::string& loaded,
+                           const std::string& text) {
+  const std::string on_disk = observed.file->value_or("");
+  std::set<std::string> there = partitions_of(text_of(now));
+  there.merge(partitions_of(accepted_text(now)));
+  there.merge(partitions_of(on_disk));
+  const std::set<std::string> known{"", now.offered_hash, now.accepted_hash, hash_of(on_disk), hash_of(text)};
+  if (!known.contains(loaded)) there.merge(like_pools(*observed.slurm));
+  for (const std::string& name : lost(std::move(there), text)) {
+    if (!jobs_in(*observed.slurm, name).empty()) return name;
   }
   return "";
 }
@@ -162,6 +190,7 @@ void add_load_steps(const PoolsObserved& observed, const rollout::State& state, 
 struct Decision {
   rollout::State next;
   Problems problems{};
+  bool held = false;  ///< The offered file is neither written nor loaded now: jobs use a partition that it lacks.
 };
 
 Decision decide(const PoolsObserved& observed, rollout::State now, const std::optional<std::string>& loaded, plan::Plan& plan) {
@@ -174,15 +203,15 @@ Decision decide(const PoolsObserved& observed, rollout::State now, const std::op
                                      .ready = loaded.has_value(),
                                      .now = core::whole_seconds(observed.context.now)};
   Problems problems;
+  const auto keep = [&](const std::string& partition) {
+    problems = of_changed(observed.pools, observed.file->value_or(""),
+                          "no pool is changed while jobs use the removed partition " + partition);
+    plan.wake_after(kJobsPoll, "jobs use a removed partition");
+  };
   std::optional<rollout::Wanted> may_offer;
   if (loaded && quiet(observed, plan)) {
-    const std::string kept = lost_with_jobs(observed, now, wanted.files.begin()->second);
-    if (kept.empty()) {
-      may_offer = wanted;
-    } else {
-      problems = of_changed(observed.pools, text_of(now), "no pool is changed while jobs use the removed partition " + kept);
-      plan.wake_after(kJobsPoll, "jobs use a removed partition");
-    }
+    const std::string kept = lost_with_jobs(observed, now, *loaded, wanted.files.begin()->second);
+    kept.empty() ? void(may_offer = wanted) : keep(kept);
   }
   rollout::State next = rollout::next_state(now, may_offer, slurmctld);
   const auto at = rollout::next_try(next);
@@ -202,7 +231,9 @@ Decision decide(const PoolsObserved& observed, rollout::State now, const std::op
                           "slurmctld has reconfigured without loading the pool file: slurm.conf needs the line \"Include " +
                               std::string(kPoolFile) + "\"");
   }
-  return {std::move(next), std::move(problems)};
+  const std::string kept = loaded ? lost_with_jobs(observed, now, *loaded, text_of(next)) : "";
+  if (!kept.empty()) keep(kept);
+  return {std::move(next), std::move(problems), !kept.empty()};
 }
 
 /// Adds the steps that remove pools, and says in `problems` what they wait for. `in_force`: slurmctld runs with the pool file
@@ -319,13 +350,16 @@ plan::Plan plan_pools(const PoolsObserved& observed) {
   if (!stored) return stop(stored.error());
 
   const std::optional<std::string> loaded = rollout::loaded(Owner::kEnlistment, observed.slurm);
-  auto [next, problems] = decide(observed, *stored, loaded, out);
+  auto [next, problems, held] = decide(observed, *stored, loaded, out);
   remove_pools(observed, loaded && *loaded == hash_of(pool_file(observed.pools, observed.key_mark)), problems, out);
   // A refusal counts until it is stored.
   out.remember(reconfigure_id(*stored));
   add_record(observed, !observed.state || next != *stored ? std::optional(to_json(next)) : std::nullopt, problems, lane);
-  // Somebody may have edited the file so that a slurmctld starts that ends with the offered one.
-  const bool stays = !loaded && *observed.file && next.offered_hash != next.accepted_hash;
+  if (held) return out;
+  // Somebody may have edited the file so that a slurmctld starts that ends with the offered one. And nobody knows whether jobs
+  // use the partitions that only this file has.
+  const bool stays = !loaded && *observed.file &&
+                     (next.offered_hash != next.accepted_hash || !lost(partitions_of(**observed.file), text_of(next)).empty());
   if (*observed.file != text_of(next) && !stays) {
     lane.add({{"write", "", std::string(kPoolFile)},
               "it differs from what is offered",

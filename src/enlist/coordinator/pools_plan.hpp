@@ -14,7 +14,7 @@
 //   kQuiet, but at most kQuietLimit.
 // - A reconfigure waits while jobs are starting, at most slurm::rollout::kPrologLimit.
 // - A partition in which Slurm has jobs is not removed, because slurmctld would end the jobs. All changes wait until these
-//   jobs have ended.
+//   jobs have ended. That holds for a partition that only the file on the disk has, or a loaded file that is not known.
 // - A pool that is being removed first takes no new jobs. When slurmctld has loaded that and no job runs or waits in the
 //   partition, its nodes leave. When the last one is forgotten, so is the pool, and its lines go with the next change of the
 //   file.

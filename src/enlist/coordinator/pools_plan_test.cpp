@@ -385,6 +385,54 @@ TEST_F(PoolsPlan, ALostStoreEndsNoJobs) {
   EXPECT_THAT(steps(), ElementsAre("record")) << "a job that could not be read may use any partition";
 }
 
+TEST_F(PoolsPlan, ARestoredOlderStoreEndsNoJobs) {
+  observed.file = text(both);
+  load(both);
+  add_job("gpu");
+  const std::string told = "no pool is changed while jobs use the removed partition gpu";
+  const auto stays = [&](const char* because) {
+    observed.problems.reset();
+    EXPECT_THAT(steps(), ElementsAre("record")) << because;
+    EXPECT_FALSE(act<RecordRollout>()->state);
+    EXPECT_THAT(problems(), ElementsAre(Pair("cpu", told)));
+    EXPECT_EQ(plan.wake(), 5s);
+    observed.problems = problems();
+    EXPECT_THAT(steps(), IsEmpty()) << because;
+  };
+  stays("the store knows nothing of the pool gpu");
+  observed.file = text(cpu) + "partitionname=gpu Nodes=ALL\n";
+  load(cpu);
+  stays("somebody has added a partition");
+  observed.file = text(both);
+  load(both);
+  const auto silent = snapshot->health;
+  snapshot->health = slurm::Snapshot::Health::kStale;
+  observed.problems.reset();
+  EXPECT_THAT(steps(), IsEmpty()) << "nobody knows the jobs";
+  snapshot->health = silent;
+  snapshot->jobs.clear();
+  EXPECT_THAT(steps(), ElementsAre("write", "look for", "reconfigure")) << "no job uses it any more";
+  EXPECT_EQ(act<WritePoolFile>()->text, text(cpu));
+}
+
+TEST_F(PoolsPlan, ALoadedFileThatIsNotKnownEndsNoJobs) {
+  load(both);
+  snapshot->partitions["gpu"] = {"gpu", "", "UP"};
+  snapshot->partitions["debug"] = {"debug", "n1", "UP"};
+  add_job("debug");
+  EXPECT_THAT(steps(), ElementsAre("look for", "reconfigure")) << "slurm.conf has that partition";
+  add_job("gpu");
+  EXPECT_THAT(steps(), ElementsAre("record"));
+  EXPECT_THAT(problems(), ElementsAre(Pair("cpu", HasSubstr("removed partition gpu"))));
+  slurm::Node node;
+  node.name = "gpu-1";
+  node.features = {"gpu"};
+  snapshot->partitions["gpu"].nodes = "gpu-1";
+  EXPECT_THAT(steps(), ElementsAre("look for", "reconfigure"));
+  snapshot->nodes["gpu-1"] = std::make_shared<const slurm::Node>(node);
+  EXPECT_THAT(steps(), ElementsAre("record")) << "the nodes have the feature of a pool";
+}
+
 // Requirement 26
 // Requirement 28
 TEST_F(PoolsPlan, RemovesAPoolAfterItsJobsAndItsNodes) {

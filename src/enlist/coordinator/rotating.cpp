@@ -43,12 +43,6 @@ core::Result<Changes> begin_rotation(const Contents& now, const core::Result<Key
       return core::fail(ErrorCode::kConflict, "a rotation runs: see slurm-enlist rotate status");
   }
   if (!keys) return std::unexpected(keys.error());
-  if (keys->file == kPlainKeyFile) {
-    return core::fail(
-        ErrorCode::kInvalid,
-        "the key is in slurm.key, and a slurmd that was started with it reads no other file when it reloads: move it "
-        "to slurm.jwks first, as its documentation says (Security, Move from slurm.key to slurm.jwks)");
-  }
   const auto bad = std::ranges::find_if_not(also, is_host);
   if (bad != also.end()) return core::fail(ErrorCode::kInvalid, "--also " + shown(*bad) + ": must be the name of a host");
   auto rotation = begin_rotation(*keys, kid, time);

@@ -32,10 +32,10 @@ core::Result<void> write_keys(Host& host, const std::filesystem::path& slurm_con
   if (!now) return std::unexpected(now.error());
   if (now->revision != act.revision)
     return core::fail(core::ErrorCode::kConflict, now->file + " has changed since it was looked at");
-  const core::Result<std::string> text = changed_keys(now->file, now->content, act.change, fresh);
+  const core::Result<std::string> text = changed_keys(now->content, act.change, fresh);
   if (!text) return std::unexpected(text.error());
   const std::filesystem::path folder = slurm_conf.parent_path();
-  return host.write_as(folder / kJwksFile, *text, kKeyMode, folder / now->file);
+  return host.write_as(folder / kJwksFile, *text, kKeyMode, folder / kJwksFile);
 }
 
 core::Result<Changes> record_rotation(const Contents& now, const RecordRotation& act) {
@@ -56,7 +56,8 @@ std::vector<KeyHolder> key_holders(const SlurmFacts& facts, const std::string& o
   const auto add = [&](const std::string& host, const std::string& what) {
     const auto found = std::ranges::find(out, host, &KeyHolder::host);
     if (found == out.end()) {
-      out.push_back({host, what});
+      const bool here = host == "localhost" || short_name(host) == short_name(own_host);
+      out.push_back({host, what, here});
     } else {
       found->what += ", and " + what;
     }
@@ -68,6 +69,7 @@ std::vector<KeyHolder> key_holders(const SlurmFacts& facts, const std::string& o
   }
   for (const std::string& host : facts.accounting_hosts) add(host, "restart slurmdbd");
   for (const std::string& host : also) {
+    // A host of slurm.conf is known already.
     if (std::ranges::find(out, host, &KeyHolder::host) == out.end()) add(host, "reload sackd");
   }
   return out;

@@ -76,8 +76,9 @@ core::Json rotation_status(const RotationObserved& observed) {
                  {"hosts", core::Json::array()},
                  {"holders", core::Json::array()}};
   for (const RotationWait& wait : now.hosts)
-    out["hosts"].push_back({{"host", wait.host}, {"why", wait.why}, {"acknowledge", wait.by_people}});
-  for (const KeyHolder& holder : observed.others) out["holders"].push_back({{"host", holder.host}, {"what", holder.what}});
+    out["hosts"].push_back({{"host", wait.host}, {"why", wait.why}, {"acknowledge", wait.by_people}, {"here", wait.here}});
+  for (const KeyHolder& holder : all_holders(observed.others, observed.nodes, observed.slurm))
+    out["holders"].push_back({{"host", holder.host}, {"what", holder.what}});
   for (const auto& [member, text] : {std::pair{"waits", now.waits}, std::pair{"problem", now.problem},
                                      std::pair{"refusal", state->refusal}, std::pair{"result", state->result}}) {
     if (!text.empty()) out[member] = text;

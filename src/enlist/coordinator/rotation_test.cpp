@@ -23,10 +23,14 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 constexpr core::WallTime kNoon{core::Duration{1'800'000'000'000}};
-const std::string kPlain(32, 'p');
+const std::string kOld(32, 'o');
+
+std::string jwks_of(const std::string& key) {
+  return core::Json{{"keys", {{{"alg", "HS256"}, {"kty", "oct"}, {"kid", "old"}, {"k", core::base64_encode(key)}}}}}.dump();
+}
 
 KeySet old_keys() {
-  return {.file = "slurm.jwks", .revision = "1234567890", .keys = {{"old", "p"}}, .signer = "old"};
+  return {.revision = "1234567890", .keys = {{"old", "p"}}, .signer = "old"};
 }
 Contents with(const Rotation& rotation) {
   Contents out;
@@ -53,8 +57,6 @@ TEST(RotatingTest, OneRotationRunsAtATime) {
   EXPECT_EQ(stored(begin_rotation(with(ended), old_keys(), "newer", {}, 0s, kNoon)).former_mark, "r7")
       << "the pool file keeps what slurmctld has loaded";
   EXPECT_EQ(begin_rotation(Contents{}, old_keys(), "new", {"a b"}, 0s, kNoon).error().code, ErrorCode::kInvalid);
-  const core::Result<KeySet> plain = key_set_of("slurm.key", "r", kPlain);
-  EXPECT_THAT(begin_rotation(Contents{}, plain, "new", {}, 0s, kNoon).error().message, HasSubstr("slurm.key"));
   const core::Result<KeySet> unread = core::fail(ErrorCode::kUnavailable, "it cannot be read");
   EXPECT_EQ(begin_rotation(Contents{}, unread, "new", {}, 0s, kNoon).error().message, "it cannot be read");
 }
@@ -95,6 +97,9 @@ TEST(RotatingTest, HoldersAreThoseOfSlurmConf) {
   EXPECT_THAT(key_holders(facts, "ctl.lan", {"login1", "db"}),
               ElementsAre(KeyHolder{"ctl2", "restart slurmctld, and restart slurmdbd"}, KeyHolder{"db", "restart slurmdbd"},
                           KeyHolder{"login1", "reload sackd"}));
+  facts.accounting_hosts = {"localhost"};
+  EXPECT_THAT(key_holders(facts, "ctl2", {}),
+              ElementsAre(KeyHolder{"ctl", "restart slurmctld"}, KeyHolder{"localhost", "restart slurmdbd", true}));
 }
 
 TEST(RotatingTest, FactsOfTheConfiguration) {
@@ -114,7 +119,7 @@ TEST(RotatingTest, FactsOfTheConfiguration) {
 struct RotationPlanTest : ::testing::Test {
   RotationPlanTest() {
     host.files["/etc/slurm/slurm.conf"] = "ClusterName=c\nSlurmctldHost=a\n";
-    host.files["/etc/slurm/slurm.key"] = kPlain;
+    host.files["/etc/slurm/slurm.jwks"] = jwks_of(kOld);
     files.start();
     loop.advance(10ms);
     store.set().values[kRotationValue] = to_json(begin_rotation(files.keys().value(), "new", kNoon).value());
@@ -129,7 +134,7 @@ struct RotationPlanTest : ::testing::Test {
   std::optional<core::Error> act() {
     const plan::Plan plan = plan_rotation(observed());
     const plan::Step& step = plan.lanes().at("auth key").groups().front().front();
-    EXPECT_THAT(step.act->describe().dump(), Not(HasSubstr(core::base64_encode(kPlain))));
+    EXPECT_THAT(step.act->describe().dump(), Not(HasSubstr(core::base64_encode(kOld))));
     std::optional<core::Error> error;
     target.execute(step.act, [&](const plan::ActResult& result) {
       if (!result.value) error = result.value.error();
@@ -137,7 +142,7 @@ struct RotationPlanTest : ::testing::Test {
     loop.advance(10ms);
     return error;
   }
-  ~RotationPlanTest() override { EXPECT_THAT(log.text, Not(HasSubstr(kPlain))); }
+  ~RotationPlanTest() override { EXPECT_THAT(log.text, Not(HasSubstr(core::base64_encode(kOld)))); }
 
   core::ManualLoop loop;
   core::SystemRandom random;
@@ -151,21 +156,20 @@ struct RotationPlanTest : ::testing::Test {
 TEST_F(RotationPlanTest, TheFileIsWrittenOnceAndWithBothKeys) {
   EXPECT_EQ(act(), std::nullopt);
   EXPECT_EQ(host.modes["/etc/slurm/slurm.jwks"], 0600U);
-  ASSERT_EQ(files.keys()->file, "slurm.jwks");
   EXPECT_EQ(files.keys()->keys.size(), 2U);
   const std::string written = host.files["/etc/slurm/slurm.jwks"];
-  EXPECT_THAT(written, HasSubstr(core::base64_encode(kPlain)));
+  EXPECT_THAT(written, HasSubstr(core::base64_encode(kOld)));
   EXPECT_EQ(act(), std::nullopt) << "the print of the new key is stored";
   EXPECT_EQ(host.files["/etc/slurm/slurm.jwks"], written);
   EXPECT_FALSE(rotation_from(store.contents().values.at(kRotationValue))->fresh.print.empty());
 }
 
 TEST_F(RotationPlanTest, AFileThatHasChangedSinceIsNotReplaced) {
-  host.files["/etc/slurm/slurm.key"] = std::string(32, 'q');
+  const std::string other = host.files["/etc/slurm/slurm.jwks"] = jwks_of(std::string(32, 'q'));
   const auto error = act();
   ASSERT_TRUE(error);
   EXPECT_EQ(error->code, ErrorCode::kConflict);
-  EXPECT_FALSE(host.files.contains("/etc/slurm/slurm.jwks"));
+  EXPECT_EQ(host.files["/etc/slurm/slurm.jwks"], other);
   EXPECT_TRUE(plan_rotation(observed()).empty()) << "it is read again, and is not ours";
   EXPECT_THAT(core::get_string(rotation_status(observed()), {"problem"}), HasSubstr("somebody else"));
 }

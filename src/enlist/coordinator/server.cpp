@@ -5,6 +5,7 @@
 
 #include "core/base64.hpp"
 #include "core/hash.hpp"
+#include "core/hostlist.hpp"
 #include "enlist/coordinator/leaving.hpp"
 #include "enlist/coordinator/node_words.hpp"
 #include "enlist/coordinator/pools_acts.hpp"
@@ -396,7 +397,7 @@ void Server::serve_nodes(const std::string& verb, const net::HttpRequest& reques
   if (verb == "drain" && (reason.empty() || one_line(reason) != reason || slurm::held_by(reason, slurm::Owner::kEnlistment)))
     return reply(refusal(422, "the reason must be one line, and not one of slurm-enlist's own"));
   if (verb == "drain") return set_state(verb, nodes.front(), reason, std::move(reply));
-  // A node that leaves would be drained again.
+  // A node that leaves, or gets other words, would be drained again.
   store_.commit(
       [nodes](const Contents& now) { return enlist::keep(now, nodes); },
       [this, alive = std::weak_ptr(alive_), node = nodes.front(), reply = std::move(reply)](const core::Result<void>& result) {
@@ -466,8 +467,13 @@ void Server::serve_rotation(const std::string& verb, const net::HttpRequest& req
   std::set<std::string> names;
   for (const char* member : {"also", "hosts", "nodes"}) {
     const core::Json* list = core::find(*body, {member});
-    for (const core::Json& name : list != nullptr && list->is_array() ? *list : core::Json::array()) {
-      names.insert(name.is_string() ? name.get<std::string>() : "");
+    for (const core::Json& item : list != nullptr && list->is_array() ? *list : core::Json::array()) {
+      const std::string name = item.is_string() ? item.get<std::string>() : "";
+      const auto expanded = core::expand_hostlist(name);
+      names.insert(name);
+      if (!expanded || expanded->empty()) continue;
+      names.erase(name);
+      names.insert(expanded->begin(), expanded->end());
     }
   }
   const core::WallTime now = loop_.clock().wall();

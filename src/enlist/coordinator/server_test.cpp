@@ -509,6 +509,20 @@ TEST_F(ServerTest, ANodeGetsOtherWords) {
   EXPECT_EQ(body(sync({}))["desired"]["leave"], "");
 }
 
+TEST_F(ServerTest, KeepTakesTheWishForOtherWordsBack) {
+  Node& node = joined();
+  node.configuring = {.wanted = true, .conf = "RealMemory=500"};
+  EXPECT_EQ(told(ask("POST", "/v1/nodes/keep", of_nodes({"gpu-1"}))).substr(0, 3), "200");
+  EXPECT_FALSE(node.configuring.wanted);
+  EXPECT_EQ(node.phase, Phase::kConfirming);
+  node.configuring = {.wanted = true, .stop = true, .conf = "RealMemory=500"};
+  EXPECT_THAT(told(ask("POST", "/v1/nodes/keep", of_nodes({"gpu-1"}))), HasSubstr("409 node gpu-1 is about to start"));
+  EXPECT_THAT(told(ask("POST", "/v1/nodes/resume", of_nodes({"gpu-1"}))), HasSubstr("409 "));
+  node.leaving.wanted = true;
+  EXPECT_EQ(told(ask("POST", "/v1/nodes/keep", of_nodes({"gpu-1"}))).substr(0, 3), "200");
+  EXPECT_TRUE(node.configuring.wanted) << "it stays, and gets its words";
+}
+
 TEST_F(ServerTest, WordsThatSlurmTakesLiveCountAtOnce) {
   joined().node_conf = "Weight=3 Features=a,b";
   const Node& node = store.contents().nodes.at("gpu-1");
@@ -662,7 +676,8 @@ TEST_F(ServerTest, AnAdministratorRotatesTheKey) {
   EXPECT_EQ(told(ask("POST", "/v1/rotation/acknowledge", {{"hosts", {"login1"}}})), "409 no rotation runs");
   EXPECT_EQ(told(ask("POST", "/v1/rotation", {{"lifetime_s", -1}})), "422 lifetime_s must be at most 7 days");
   EXPECT_EQ(told(ask("POST", "/v1/rotation", {{"also", {"a b"}}})), "422 --also a b: must be the name of a host");
-  EXPECT_EQ(told(ask("POST", "/v1/rotation", {{"also", {"login1"}}})), "200 " + core::canonical(rotation));
+  EXPECT_EQ(told(ask("POST", "/v1/rotation", {{"also", {"login[1-2],db"}}})), "200 " + core::canonical(rotation));
+  EXPECT_EQ(store.contents().values.at("key-rotation")["also"], (core::Json{"db", "login1", "login2"}));
   EXPECT_EQ(told(ask("POST", "/v1/rotation", core::Json::object())), "409 a rotation runs: see slurm-enlist rotate status");
   EXPECT_EQ(told(ask("GET", "/v1/rotation")), "200 " + core::canonical(rotation));
   rotation["hosts"] = {{{"host", "login1"}, {"acknowledge", true}}};

@@ -59,6 +59,11 @@ struct ServiceState {
   /// Tells the program that runs apart from those before it: it is another one after each start, and after each reload that
   /// slurmd has carried out. "": none runs, or it is not known.
   std::string image{};
+  /// Somebody has removed a file of the service manager that start() has written. prepare() writes it again.
+  bool file_missing = false;
+  /// The environment of the process names a slurm.key and no slurm.jwks. A configless slurmd that has found a slurm.key sets it
+  /// so, and then reads no other file, also after a reload (fetch_config.c of Slurm, 24.11 to 26.05).
+  bool keeps_plain_key = false;
   friend bool operator==(const ServiceState&, const ServiceState&) = default;
 };
 
@@ -69,7 +74,8 @@ class Service {
   virtual core::Result<ServiceState> state() = 0;
   /// Starts it, or restarts it. Does not wait until it is ready. Jobs (slurmstepd) survive a restart.
   virtual core::Result<void> start(const std::vector<std::string>& arguments) = 0;
-  /// Keeps the arguments for the next start by the service manager. The process that runs is not touched.
+  /// Keeps the arguments for the next start by the service manager, and writes files again that are missing. The process that
+  /// runs is not touched.
   virtual core::Result<void> prepare(const std::vector<std::string>& arguments) = 0;
   virtual core::Result<void> reload() = 0;  ///< SIGHUP: slurmd registers again.
   virtual core::Result<void> stop() = 0;    ///< Also keeps it from being started at the next boot.

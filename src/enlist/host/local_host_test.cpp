@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <fstream>
@@ -107,6 +108,22 @@ TEST_F(LocalHostTest, ReplacesFilesAsAWhole) {
   EXPECT_FALSE(host->write(root / "folder", "x", 0600));
   EXPECT_EQ(std::distance(fs::directory_iterator(root), fs::directory_iterator()), 2) << "also after an error";
   EXPECT_FALSE(host->write(file / "below", "x", 0600)) << "a file is no folder";
+}
+
+TEST_F(LocalHostTest, ReplacesAFileBehindALinkWithTheOwnerOfAnother) {
+  ASSERT_TRUE(host->write(root / "real/keys", "old", 0640));
+  fs::create_symlink(root / "real/keys", root / "keys");
+  const bool root_user = geteuid() == 0;
+  if (root_user) ASSERT_EQ(chown((root / "real/keys").c_str(), 12, 34), 0);
+  ASSERT_TRUE(host->write_as(root / "keys", "new", 0600, root / "keys"));
+  EXPECT_TRUE(fs::is_symlink(root / "keys"));
+  EXPECT_EQ(host->read(root / "real/keys"), "new");
+  struct stat now {};
+  ASSERT_EQ(stat((root / "real/keys").c_str(), &now), 0);
+  EXPECT_EQ(now.st_mode & 0777U, 0600U);
+  EXPECT_EQ(now.st_uid, root_user ? 12U : geteuid());
+  EXPECT_EQ(host->write_as(root / "x", "new", 0600, root / "none").error().code, ErrorCode::kNotFound);
+  EXPECT_FALSE(fs::exists(root / "x"));
 }
 
 TEST_F(LocalHostTest, ReadsAndRemoves) {

@@ -85,6 +85,16 @@ std::string image_of(Host& host, pid_t pid) {
   return std::to_string(pid) + "." + start + "." + stack;
 }
 
+/// Sets what is known of the program that a process runs.
+void look_at_program(Host& host, pid_t pid, ServiceState& out) {
+  out.image = image_of(host, pid);
+  const auto environment = host.read("/proc/" + std::to_string(pid) + "/environ");
+  const auto sets = [&](const std::string& name) {
+    return environment && (environment->starts_with(name) || environment->find('\0' + name) != std::string::npos);
+  };
+  out.keeps_plain_key = sets("SLURM_SACK_KEY=") && !sets("SLURM_SACK_JWKS=");
+}
+
 // --- systemd ---
 
 class SystemdService final : public Service {
@@ -115,10 +125,11 @@ class SystemdService final : public Service {
     auto last = last_arguments();
     if (!last) return std::unexpected(last.error());
     out.arguments = *std::move(last);
+    out.file_missing = out.arguments && (missing(paths_.unit) || missing(paths_.defaults));
     const bool starts = active == "activating", up = active == "active" || active == "reloading" || active == "refreshing";
     out.running = pid != 0 && (starts || up);
     if (out.running) out.started = wall_time(values["ExecMainStartTimestampMonotonic"]);
-    if (out.running) out.image = image_of(host_, static_cast<pid_t>(pid));
+    if (out.running) look_at_program(host_, static_cast<pid_t>(pid), out);
     out.changing = active == "deactivating" || (starts && !out.running) || (up && !job.empty() && job != "0");
     // While it starts, the process may not have become slurmd yet.
     if (up && out.running && out.arguments) {
@@ -143,7 +154,13 @@ class SystemdService final : public Service {
     [[maybe_unused]] const auto reset = systemctl({"reset-failed", paths_.service}, 10s);
     return done(systemctl({"restart", "--no-block", paths_.service}, 30s));
   }
-  core::Result<void> prepare(const Words& arguments) override { return replace(paths_.defaults, defaults_file(arguments)); }
+  core::Result<void> prepare(const Words& arguments) override {
+    if (auto written = replace(paths_.defaults, defaults_file(arguments)); !written) return written;
+    if (!missing(paths_.unit)) return {};
+    // Without its unit, systemd would end the jobs when slurmd ends: KillMode=control-group is its default.
+    if (auto written = host_.write(paths_.unit, unit_file(slurmd_, paths_.defaults.native()), 0644); !written) return written;
+    return done(systemctl({"daemon-reload"}, 60s));
+  }
   core::Result<void> reload() override { return done(systemctl({"reload", "--no-block", paths_.service}, 30s)); }
   core::Result<void> stop() override { return done(systemctl({"disable", "--now", paths_.service}, 120s)); }
   core::Result<void> uninstall() override {
@@ -178,7 +195,11 @@ class SystemdService final : public Service {
     // The file is ours but was edited: it is replaced at the next start, which no arguments ask for.
     return words ? std::optional(*std::move(words)) : std::optional(Words{});
   }
-  /// Somebody may have removed the file under a slurmd that our unit has started. The next start writes it again.
+  bool missing(const fs::path& file) {
+    const auto content = host_.read(file);
+    return !content && content.error().code == ErrorCode::kNotFound;
+  }
+  /// Somebody may have removed the file under a slurmd that our unit has started.
   core::Result<std::optional<Words>> without_defaults() {
     const auto unit = host_.read(paths_.unit);
     if (!unit && unit.error().code != ErrorCode::kNotFound) return std::unexpected(unit.error());
@@ -291,7 +312,7 @@ class ChildService final : public Service {
     if (!*child) return out;
     out.running = (*child)->pid != 0;
     if (out.running) out.started = (*child)->started;
-    if (out.running) out.image = image_of(host_, (*child)->pid);
+    if (out.running) look_at_program(host_, (*child)->pid, out);
     out.arguments = std::move((*child)->arguments);
     if (!out.running) {
       const std::string code = ended_ ? " (exit code " + std::to_string(*ended_) + ")" : "";

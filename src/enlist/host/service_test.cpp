@@ -6,6 +6,7 @@
 
 #include <csignal>
 #include <fstream>
+#include <map>
 #include <sstream>
 #include <thread>
 
@@ -93,7 +94,7 @@ TEST_F(SystemdServiceTest, TellsWhatSystemctlRefuses) {
 }
 
 TEST_F(SystemdServiceTest, ReadsTheArgumentsOfTheProcess) {
-  file("/etc/default/slurmd") = defaults_file({"-Z", "-N", "new"});
+  ASSERT_TRUE(service->start({"-Z", "-N", "new"}));
   file("/proc/17/cmdline") = std::string("slurmd\0--systemd\0-Z\0-N\0old\0", 27);
   shows("ActiveState=active\nSubState=running\nMainPID=17\nJob=\nResult=success\nExecMainStatus=0\n");
   EXPECT_EQ(service->state(), (ServiceState{.running = true, .arguments = Words{"--systemd", "-Z", "-N", "old"}}))
@@ -111,6 +112,29 @@ TEST_F(SystemdServiceTest, WithoutTheFileOfTheArgumentsASlurmdOfOurUnitIsStillOu
   EXPECT_EQ(service->state()->arguments, (Words{"-Z", "-N", "gpu-1"}));
   file("/etc/systemd/system/slurmd.service") = "[Service]\n";
   EXPECT_EQ(service->state()->arguments, std::nullopt) << "somebody else's unit";
+}
+
+TEST_F(SystemdServiceTest, WritesItsFilesAgainWithoutAStart) {
+  ASSERT_TRUE(service->start({"-Z"}));
+  file("/proc/17/cmdline") = std::string("slurmd\0-Z\0", 10);
+  shows("ActiveState=active\nSubState=running\nMainPID=17\nJob=\n");
+  EXPECT_FALSE(service->state()->file_missing);
+  const auto files = host.files;
+  for (const auto& [path, ran] : std::map<std::string, Words>{
+           {"/etc/default/slurmd", {}}, {"/etc/systemd/system/slurmd.service", {"systemctl daemon-reload"}}}) {
+    host.files.erase(path);
+    EXPECT_TRUE(service->state()->file_missing) << path;
+    host.ran.clear();
+    ASSERT_TRUE(service->prepare({"-Z"}));
+    EXPECT_EQ(host.files, files) << path;
+    EXPECT_EQ(host.ran, ran);
+  }
+  file("/etc/systemd/system/slurmd.service") = "[Service]\n";
+  ASSERT_TRUE(service->prepare({"-Z"}));
+  EXPECT_EQ(file("/etc/systemd/system/slurmd.service"), "[Service]\n") << "the next start replaces it";
+  host.files.clear();
+  file("/proc/17/cmdline") = std::string("slurmd\0-Z\0", 10);
+  EXPECT_FALSE(service->state()->file_missing) << "a slurmd of somebody else";
 }
 
 TEST_F(SystemdServiceTest, TellsWhenTheProcessWasStarted) {
@@ -243,7 +267,8 @@ TEST_F(ChildServiceTest, RunsAndIsFoundByTheNextProcess) {
 
 TEST_F(ChildServiceTest, AReloadThatIsCarriedOutIsAnotherImageOfTheSameProcess) {
   // As slurmd -D does it.
-  auto service = make("trap 'exec \"$0\" again' HUP; echo \"begins $1\"; while [ $1 != end ]; do sleep 0.1; done");
+  auto service = make(
+      "export SLURM_SACK_KEY=x; trap 'exec \"$0\" again' HUP; echo \"begins $1\"; while [ $1 != end ]; do sleep 0.1; done");
   ASSERT_TRUE(service->start({}));
   ASSERT_TRUE(until([&] { return log().ends_with("begins -D\n"); })) << log();
   const auto before = service->state();
@@ -254,6 +279,8 @@ TEST_F(ChildServiceTest, AReloadThatIsCarriedOutIsAnotherImageOfTheSameProcess) 
   EXPECT_EQ(after->started, before->started);
   EXPECT_NE(after->image, before->image);
   EXPECT_EQ(service->state()->image, after->image);
+  EXPECT_FALSE(before->keeps_plain_key);
+  EXPECT_TRUE(after->keeps_plain_key) << "its environment tells what it has found at its first start";
 }
 
 TEST_F(ChildServiceTest, AReloadDoesNotEndASlurmdThatStarts) {

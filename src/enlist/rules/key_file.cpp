@@ -61,16 +61,15 @@ core::Result<Json> entries_of(std::string_view content) {
 }  // namespace
 
 core::Result<KeySet> key_set_of(std::string_view file, std::string_view revision, std::string_view content) {
-  KeySet out{.file = std::string(file), .revision = std::string(revision), .keys = {}, .signer = {}};
-  if (file == kPlainKeyFile) {
-    if (content.size() < kShortestKey)
-      return core::fail(ErrorCode::kInvalid, "slurm.key is too short: Slurm takes a key of 16 bytes or more into a slurm.jwks");
-    out.keys.push_back({.kid = "", .print = print_of(content)});
-    return out;
+  if (file != kJwksFile) {
+    return core::fail(
+        ErrorCode::kInvalid,
+        "the key is in slurm.key, and a slurmd that was started with it goes on with it when it reloads: move it to "
+        "slurm.jwks first (documentation of slurm-enlist, Security, Move from slurm.key to slurm.jwks)");
   }
   const auto entries = entries_of(content);
   if (!entries) return std::unexpected(entries.error());
-  out.signer = kid_of(entries->front());
+  KeySet out{.revision = std::string(revision), .keys = {}, .signer = kid_of(entries->front())};
   for (const Json& entry : *entries) {
     out.keys.push_back({.kid = kid_of(entry), .print = print_of(*key_of(entry))});
     if (is_default(entry)) out.signer = kid_of(entry);
@@ -78,23 +77,16 @@ core::Result<KeySet> key_set_of(std::string_view file, std::string_view revision
   return out;
 }
 
-core::Result<std::string> changed_keys(std::string_view file, std::string_view content, const KeyChange& change,
-                                       std::string_view fresh) {
-  const auto entry_of = [](const std::string& kid, std::string_view key) {
-    return Json{{"alg", "HS256"}, {"kty", "oct"}, {"kid", kid}, {"k", core::base64_encode(key)}};
-  };
-  Json before = Json::array({entry_of(change.plain_kid, content)});
-  if (file != kPlainKeyFile) {
-    auto read = entries_of(content);
-    if (!read) return std::unexpected(read.error());
-    before = *std::move(read);
-  }
+core::Result<std::string> changed_keys(std::string_view content, const KeyChange& change, std::string_view fresh) {
+  const auto before = entries_of(content);
+  if (!before) return std::unexpected(before.error());
   Json after = Json::array();
   for (const std::string& kid : change.kids) {
-    const auto found = std::ranges::find(before, kid, kid_of);
-    if (found == before.end() && (kid != change.fresh_kid || fresh.size() < kShortestKey))
-      return core::fail(ErrorCode::kInvalid, std::string(file) + " lacks the key " + kid);
-    Json entry = found == before.end() ? entry_of(kid, fresh) : *found;
+    const auto found = std::ranges::find(*before, kid, kid_of);
+    const bool makes = found == before->end();
+    if (makes && (kid != change.fresh_kid || fresh.size() < kShortestKey))
+      return core::fail(ErrorCode::kInvalid, "slurm.jwks lacks the key " + kid);
+    Json entry = makes ? Json{{"alg", "HS256"}, {"kty", "oct"}, {"kid", kid}, {"k", core::base64_encode(fresh)}} : *found;
     if (is_default(entry)) entry.erase("use");
     if (kid == change.signer) entry["use"] = "default";
     after.push_back(std::move(entry));

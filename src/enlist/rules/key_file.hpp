@@ -1,9 +1,10 @@
-// The key file of auth/slurm as the rotation of the key sees it: slurm.jwks, or a slurm.key that becomes one.
+// The key file of auth/slurm as the rotation of the key sees it: slurm.jwks. All keys in it verify. The one with "use":
+// "default" signs, or else the first.
 //
-// All keys of a slurm.jwks verify. The one with "use": "default" signs, or else the first. A slurm.key is one key without a
-// kid: whoever has only that verifies any token with it, and whoever has a slurm.jwks verifies a token without a kid with the
-// key that signs (Slurm, src/plugins/auth/slurm/internal.c, the same in 24.11 and 26.05). So a slurm.jwks whose signing key is
-// the one of slurm.key works together with that slurm.key.
+// A slurm.key cannot be rotated: a configless slurmd notes in its environment which of the two files it has found when it was
+// started, and keeps to it when it reloads (Slurm, src/common/fetch_config.c, 24.11 to 26.05). Otherwise the two go together:
+// with a slurm.key, any token is verified with that key, and with a slurm.jwks, a token without a kid is verified with the key
+// that signs (src/plugins/auth/slurm/internal.c).
 #pragma once
 
 #include <string>
@@ -15,18 +16,16 @@
 namespace enlist {
 
 inline constexpr std::string_view kJwksFile = "slurm.jwks";
-inline constexpr std::string_view kPlainKeyFile = "slurm.key";
 
 /// A key without its secret.
 struct KeyId {
-  std::string kid;    ///< "": the key of a slurm.key.
+  std::string kid;
   std::string print;  ///< Tells keys apart, and says nothing about their content. "": any key with this kid.
   friend bool operator==(const KeyId&, const KeyId&) = default;
 };
 
 /// The keys of a file, without their secrets.
 struct KeySet {
-  std::string file;      ///< "slurm.jwks" or "slurm.key".
   std::string revision;  ///< AuthKey::revision.
   std::vector<KeyId> keys;
   std::string signer;  ///< The kid of the key that signs.
@@ -41,14 +40,12 @@ struct KeySet {
 struct KeyChange {
   std::vector<std::string> kids;  ///< The keys that it has then.
   std::string signer;
-  std::string plain_kid{};  ///< The kid that the key of a slurm.key gets.
   std::string fresh_kid{};  ///< The key that is made, if the file does not have it. "": none.
   friend bool operator==(const KeyChange&, const KeyChange&) = default;
 };
 /// Returns the content of a slurm.jwks with other keys or another signer. `fresh`: the bytes of the key that is made. Entries
 /// keep what they have otherwise. The same arguments give the same text. Error: kInvalid, if the file lacks a key.
-[[nodiscard]] core::Result<std::string> changed_keys(std::string_view file, std::string_view content, const KeyChange& change,
-                                                     std::string_view fresh);
+[[nodiscard]] core::Result<std::string> changed_keys(std::string_view content, const KeyChange& change, std::string_view fresh);
 
 /// True if the keys are these, in any order, and this one signs.
 [[nodiscard]] bool has_keys(const KeySet& set, const std::vector<KeyId>& keys, std::string_view signer);

@@ -57,32 +57,21 @@ TEST(AuthKeys, WhatSlurmRefusesIsRefusedWithoutItsContent) {
     ASSERT_FALSE(set) << bad;
     EXPECT_THAT(set.error().message, Not(HasSubstr("secret")));
   }
-  EXPECT_FALSE(key_set_of("slurm.key", "r", "short"));
-}
-
-TEST(AuthKeys, APlainKeyBecomesTheSigningKeyOfAJwks) {
-  const KeySet plain = key_set_of("slurm.key", "r", kA).value();
-  const std::string text =
-      changed_keys("slurm.key", kA, {.kids = {"old", "new"}, .signer = "old", .plain_kid = "old", .fresh_kid = "new"}, kB)
-          .value();
-  EXPECT_TRUE(has_keys(read(text), {{"old", plain.keys.front().print}, {"new", ""}}, "old"));
-  EXPECT_EQ(core::parse_json(text)->at("keys")[0]["k"], core::base64_encode(kA));
+  EXPECT_THAT(key_set_of("slurm.key", "r", kA).error().message, HasSubstr("move it to slurm.jwks"));
 }
 
 TEST(AuthKeys, AChangeKeepsWhatEntriesHave) {
   core::Json a = entry("a", kA, "default");
   a["exp"] = 99;
-  const std::string both =
-      changed_keys("slurm.jwks", jwks({a}), {.kids = {"a", "b"}, .signer = "a", .fresh_kid = "b"}, kB).value();
+  const std::string both = changed_keys(jwks({a}), {.kids = {"a", "b"}, .signer = "a", .fresh_kid = "b"}, kB).value();
   EXPECT_EQ(core::parse_json(both)->at("keys")[0], a);
-  const std::string switched = changed_keys("slurm.jwks", both, {.kids = {"a", "b"}, .signer = "b"}, "").value();
+  const std::string switched = changed_keys(both, {.kids = {"a", "b"}, .signer = "b"}, "").value();
   EXPECT_EQ(read(switched).signer, "b");
   EXPECT_EQ(core::parse_json(switched)->at("keys")[0]["exp"], 99);
-  EXPECT_EQ(changed_keys("slurm.jwks", switched, {.kids = {"a", "b"}, .signer = "a"}, "").value(), both) << "and back";
-  const std::string alone = changed_keys("slurm.jwks", switched, {.kids = {"b"}, .signer = "b"}, "").value();
+  EXPECT_EQ(changed_keys(switched, {.kids = {"a", "b"}, .signer = "a"}, "").value(), both) << "and back";
+  const std::string alone = changed_keys(switched, {.kids = {"b"}, .signer = "b"}, "").value();
   EXPECT_TRUE(has_keys(read(alone), {read(switched).keys[1]}, "b"));
-  EXPECT_FALSE(changed_keys("slurm.jwks", alone, {.kids = {"a", "b"}, .signer = "a"}, kB))
-      << "a key that is lost is not made up";
+  EXPECT_FALSE(changed_keys(alone, {.kids = {"a", "b"}, .signer = "a"}, kB)) << "a key that is lost is not made up";
 }
 
 }  // namespace

@@ -14,8 +14,9 @@ using core::Json;
 using namespace std::chrono_literals;
 
 constexpr std::array<std::string_view, 5> kRotationPhases = {"Spread", "Sign", "Retire", "Return", "Ended"};
-/// A slurmstepd reads the keys a moment before the start that Slurm shows for its job, or long after it was allocated.
-constexpr core::Duration kJobMargin = 60s;
+/// The clock of slurmctld is known to a second, and to the time that it takes to answer. A slurmstepd reads the keys after the
+/// start of its job.
+constexpr core::Duration kJobMargin = 5s;
 /// So many names are shown.
 constexpr std::size_t kNamedOfRotation = 10;
 
@@ -40,13 +41,7 @@ Content content_of(const Rotation& state, RotationPhase phase) {
 }
 
 bool is_content(const KeySet& set, const Content& content) {
-  return set.file == kJwksFile && has_keys(set, content.keys, content.signer);
-}
-
-/// True if the file is that of before the rotation.
-bool is_former(const KeySet& set, const Rotation& state) {
-  if (!state.plain) return has_keys(set, state.old_keys, state.old_signer);
-  return set.file == kPlainKeyFile && set.keys.size() == 1 && set.keys.front().print == state.old_keys.front().print;
+  return has_keys(set, content.keys, content.signer);
 }
 
 /// True if the file is one that this rotation may replace: that of another phase, from which or to which it goes.
@@ -54,7 +49,7 @@ bool may_replace(const KeySet& set, const Rotation& state) {
   const auto is = [&](RotationPhase phase) { return is_content(set, content_of(state, phase)); };
   switch (state.phase) {
     case RotationPhase::kSpread:
-      return (is_former(set, state) && !state.signed_anew) || is(RotationPhase::kSign);
+      return (is(RotationPhase::kReturn) && !state.signed_anew) || is(RotationPhase::kSign);
     case RotationPhase::kSign:
       return is(RotationPhase::kSpread);
     case RotationPhase::kRetire:
@@ -73,7 +68,7 @@ bool is_foreign(const KeySet& keys, const Rotation& state) {
 
 KeyChange change_of(const Rotation& state) {
   const Content content = content_of(state, state.phase);
-  KeyChange out{.kids = {}, .signer = content.signer, .plain_kid = state.old_keys.front().kid};
+  KeyChange out{.kids = {}, .signer = content.signer};
   if (state.phase == RotationPhase::kSpread) out.fresh_kid = state.fresh.kid;
   for (const KeyId& key : content.keys) out.kids.push_back(key.kid);
   return out;
@@ -119,15 +114,10 @@ std::vector<RotationWait> waits_for(const RotationInput& in, const std::string& 
       out.push_back({.host = name, .why = std::move(why)});
     }
   }
-  const auto by_people = [&](const std::string& host, const std::string& what) {
-    const bool there = std::ranges::any_of(out, [&](const RotationWait& wait) { return wait.by_people && wait.host == host; });
-    if (!there && !in.state.acknowledged.contains(host)) out.push_back({.host = host, .why = what, .by_people = true});
-  };
-  for (const KeyHolder& other : in.others) by_people(other.host, other.what);
-  for (const auto& [name, node] : in.slurm->nodes) {
-    if (in.nodes.contains(name) || node->state.base == "FUTURE") continue;
-    if (in.state.without.contains(name) && must_wait_for(in.slurm, name).empty()) continue;
-    by_people(name, "reload slurmd");
+  for (const KeyHolder& holder : all_holders(in.others, in.nodes, in.slurm)) {
+    const bool left_out = in.state.without.contains(holder.host) && must_wait_for(in.slurm, holder.host).empty();
+    if (left_out || in.state.acknowledged.contains(holder.host)) continue;
+    out.push_back({.host = holder.host, .why = holder.what, .by_people = true, .here = holder.here});
   }
   return out;
 }
@@ -166,7 +156,7 @@ void leave_phase(const RotationInput& in, Rotating& out) {
     return;
   }
   const bool back = state.phase == RotationPhase::kSpread && state.abandoned;
-  const bool expires = state.phase == RotationPhase::kSign || (back ? state.signed_anew : state.plain);
+  const bool expires = state.phase == RotationPhase::kSign || (back && state.signed_anew);
   const core::Duration lifetime = std::max(in.lifetime, state.lifetime);
   if (expires) {
     const core::MonoTime due = in.settled_since.value_or(in.mono) + lifetime;
@@ -189,10 +179,13 @@ void leave_phase(const RotationInput& in, Rotating& out) {
   out.next->signed_anew = state.signed_anew || next == RotationPhase::kSign;
 }
 
-/// slurmctld has refused the file of this phase: the phase before is restored. The file of Retire stays: slurmctld works with
-/// it after a restart, and the old key is not there any more.
+/// slurmctld has refused the file of this phase: the phase before is restored. Some files stay, because slurmctld works with
+/// them after a restart: that of Retire, as the old key is not there any more, and that of Spread, if the new key may have
+/// signed.
 void step_back(const RotationInput& in, Rotating& out) {
-  if (in.state.phase == RotationPhase::kRetire || in.state.phase == RotationPhase::kReturn) {
+  const bool stays = in.state.phase == RotationPhase::kRetire || in.state.phase == RotationPhase::kReturn ||
+                     (in.state.phase == RotationPhase::kSpread && in.state.signed_anew);
+  if (stays) {
     out.waits = fmt::format("slurmctld refused to load the file: {}; it is tried again at {}", in.refused->second,
                             core::format_rfc3339(in.next_try));
     return;
@@ -210,16 +203,22 @@ std::string_view to_string(RotationPhase phase) {
   return kRotationPhases.at(static_cast<std::size_t>(phase));
 }
 
+std::vector<KeyHolder> all_holders(std::vector<KeyHolder> others, const std::map<std::string, Node>& nodes,
+                                   const slurm::SnapshotPtr& slurm) {
+  if (!slurm) return others;
+  for (const auto& [name, node] : slurm->nodes) {
+    if (nodes.contains(name) || node->state.base == "FUTURE") continue;
+    if (std::ranges::find(others, name, &KeyHolder::host) == others.end()) others.push_back({name, "reload slurmd"});
+  }
+  return others;
+}
+
 core::Result<Rotation> begin_rotation(const KeySet& keys, const std::string& kid, core::WallTime now) {
   const auto taken = [&](const KeyId& key) { return key.kid == kid; };
   if (std::ranges::any_of(keys.keys, taken)) return core::fail(ErrorCode::kInvalid, "there is a key with the kid " + kid);
   Rotation out{.old_keys = keys.keys, .old_signer = keys.signer};
   out.fresh.kid = kid;
   out.began = out.since = core::whole_seconds(now);
-  if (keys.file == kPlainKeyFile) {
-    out.plain = true;
-    out.old_keys.front().kid = out.old_signer = "slurm.key-" + keys.revision.substr(0, 8);
-  }
   return out;
 }
 
@@ -243,21 +242,18 @@ Rotating judge_rotation(const RotationInput& in) {
   const KeySet& keys = *in.keys;
   const Content wanted = content_of(state, state.phase);
   if (!is_content(keys, wanted)) {
-    // A slurm.key was not replaced yet: there is nothing to restore.
-    if (state.phase == RotationPhase::kReturn && is_former(keys, state)) {
-      out.next = ended(state, "it was abandoned before anything was changed", in.now);
-    } else if (state.phase == RotationPhase::kSpread && is_former(keys, state) && !state.signed_anew &&
-               !state.fresh.print.empty()) {
+    if (state.phase == RotationPhase::kSpread && has_keys(keys, state.old_keys, state.old_signer) && !state.signed_anew &&
+        !state.fresh.print.empty()) {
       // Somebody has restored the file. The new key is made anew, because nothing was signed with it.
       out.next = state;
       out.next->fresh.print.clear();
+      out.next->acknowledged.clear();
     } else if (may_replace(keys, state)) {
       out.write = change_of(state);
     } else {
       out.problem = fmt::format(
-          "somebody else has changed the keys beside slurm.conf; nothing is overwritten. Restore {} of the phase {}, or end "
-          "the "
-          "rotation with --abandon, which leaves the file as it is",
+          "somebody else has changed the keys beside slurm.conf, and nothing is overwritten. Restore {} of the phase {}, or "
+          "end the rotation with --abandon, which leaves the file as it is",
           kJwksFile, to_string(state.phase));
     }
     return out;
@@ -325,7 +321,6 @@ core::Json to_json(const Rotation& state) {
   return {{"phase", to_string(state.phase)},
           {"oldKeys", std::move(old_keys)},
           {"oldSigner", state.old_signer},
-          {"plain", state.plain},
           {"newKey", key(state.fresh)},
           {"began", core::format_rfc3339(state.began)},
           {"since", core::format_rfc3339(state.since)},
@@ -380,7 +375,6 @@ core::Result<Rotation> rotation_from(const core::Json& json) {
       place->insert(item.get<std::string>());
     }
   }
-  out.plain = core::get_bool(json, {"plain"});
   out.signed_anew = core::get_bool(json, {"signedAnew"});
   out.abandoned = core::get_bool(json, {"abandoned"});
   out.lifetime = core::Duration{core::get_int(json, {"lifetimeMs"})};

@@ -1,8 +1,7 @@
 // Replaces the key of auth/slurm while jobs run, so that at any time every daemon can verify what any other one signs. Pure.
 //
 //             keys of the file   signs   ends when
-//   Spread    old, new           old     all have loaded the file. If the old key was in a slurm.key, also when what was signed
-//                                        without a kid has expired
+//   Spread    old, new           old     all have loaded the file
 //   Sign      old, new           new     all have loaded the file, and what the old key has signed has expired
 //   Retire    new                new     all have loaded the file
 //   Return    old                old     all have loaded the file. A rotation that was taken back, or that slurmctld refused
@@ -49,8 +48,7 @@ struct Rotation {
   RotationPhase phase = RotationPhase::kSpread;
   std::vector<KeyId> old_keys{};
   std::string old_signer;
-  bool plain = false;  ///< The old key was in a slurm.key. Then old_keys has the kid that it gets in slurm.jwks.
-  KeyId fresh{};       ///< The new key. Its print is "" until the file with it was seen.
+  KeyId fresh{};  ///< The new key. Its print is "" until the file with it was seen.
   core::WallTime began{}, since{};
   std::string mark{};            ///< The revision of the key file that the pool file carries: slurmctld has to load it.
   std::string former_mark{};     ///< `mark` before the rotation.
@@ -77,15 +75,20 @@ struct Rotation {
 /// A host that holds the key and has no agent of this coordinator: its administrator copies the file.
 struct KeyHolder {
   std::string host;
-  std::string what;  ///< What has to be done there after the file was copied: "restart slurmdbd".
+  std::string what;   ///< What has to be done there after the file was copied: "restart slurmdbd".
+  bool here = false;  ///< It is this host, which has the file.
   friend bool operator==(const KeyHolder&, const KeyHolder&) = default;
 };
+
+/// Returns the others, and the nodes that Slurm has and this coordinator has not.
+[[nodiscard]] std::vector<KeyHolder> all_holders(std::vector<KeyHolder> others, const std::map<std::string, Node>& nodes,
+                                                 const slurm::SnapshotPtr& slurm);
 
 struct RotationInput {
   const Rotation& state;
   const core::Result<KeySet>& keys;  ///< The file as it was last read.
   const std::map<std::string, Node>& nodes;
-  std::vector<KeyHolder> others;  ///< Without nodes that Slurm has, and this coordinator has not: they are added.
+  std::vector<KeyHolder> others;  ///< Without the nodes that all_holders() adds.
   slurm::SnapshotPtr slurm;
   bool loaded = false;  ///< slurmctld runs with the pool file that has Rotation::mark.
   /// slurmctld has refused that pool file at this time, and why.
@@ -100,8 +103,9 @@ struct RotationInput {
 /// A host that has not loaded the file of this phase.
 struct RotationWait {
   std::string host;
-  std::string why;         ///< One line for people.
+  std::string why;         ///< One line for people. Of a KeyHolder: what has to be done there.
   bool by_people = false;  ///< It is waited for an administrator's --acknowledge.
+  bool here = false;       ///< KeyHolder::here.
   friend bool operator==(const RotationWait&, const RotationWait&) = default;
 };
 

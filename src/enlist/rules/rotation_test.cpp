@@ -22,7 +22,7 @@ constexpr core::WallTime kNoon{core::Duration{1'800'000'000'000}};
 
 /// A cluster whose key rotates. The store, the file and the reports are as a coordinator and its agents would make them.
 struct Site {
-  std::string file = "slurm.jwks", text;
+  std::string text;
   std::map<std::string, Node> nodes;
   std::vector<KeyHolder> others;
   std::map<std::string, slurm::Node> records;
@@ -52,7 +52,7 @@ struct Site {
     load();
   }
   [[nodiscard]] std::string revision() const { return core::short_digest(text); }
-  [[nodiscard]] core::Result<KeySet> keys() const { return key_set_of(file, revision(), text); }
+  [[nodiscard]] core::Result<KeySet> keys() const { return key_set_of("slurm.jwks", revision(), text); }
   [[nodiscard]] std::string content() const {
     std::string out;
     const KeySet set = keys().value();
@@ -106,8 +106,7 @@ struct Site {
     if (judged.next) {
       stored = to_json(*judged.next);
     } else if (judged.write) {
-      text = changed_keys(file, text, *judged.write, std::string(64, 'n')).value();
-      file = "slurm.jwks";
+      text = changed_keys(text, *judged.write, std::string(64, 'n')).value();
       contents.push_back(content());
     } else {
       return false;
@@ -145,18 +144,6 @@ TEST(RotationTest, ThreePhasesLeadToTheNewKey) {
   EXPECT_GE(site.now, 120s) << "what the old key has signed must expire first";
   EXPECT_LT(site.now, 240s) << "and only in the phase Sign";
   EXPECT_EQ(site.state().mark, site.revision());
-}
-
-TEST(RotationTest, APlainKeyIsCarriedOverAndWaitsForTokensWithoutKid) {
-  Site site;
-  site.file = "slurm.key";
-  site.text = std::string(32, 'p');
-  site.load();
-  site.begin();
-  const std::string kid = "slurm.key-" + site.revision().substr(0, 8);
-  site.go();
-  EXPECT_THAT(site.contents, ElementsAre(kid + "*,new", kid + ",new*", "new*"));
-  EXPECT_GE(site.now, 240s);
 }
 
 TEST(RotationTest, AWishForALongerWaitCounts) {
@@ -361,6 +348,19 @@ TEST(RotationTest, ARefusedSignStepsBackAndIsTriedAgain) {
   EXPECT_THAT(site.state().result, HasSubstr("done"));
 }
 
+TEST(RotationTest, ARefusedSpreadDoesNotReturnOnceTheNewKeyMaySign) {
+  Site site;
+  site.begin();
+  site.go_to(P::kSign);
+  site.stored = to_json(abandoned(site.state(), site.keys(), kNoon).value());
+  site.slurmctld_loads = false;
+  site.go(10s);
+  ASSERT_EQ(site.state().phase, P::kSpread);
+  site.refused.emplace(kNoon + site.now, "a pool has bad words");
+  EXPECT_FALSE(site.look().next);
+  EXPECT_THAT(site.look().waits, HasSubstr("a pool has bad words"));
+}
+
 TEST(RotationTest, ARefusalThatWasSeenBeforeIsNoNewOne) {
   Site site;
   site.begin();
@@ -445,7 +445,7 @@ TEST(RotationTest, TheStateIsStoredAsItIs) {
     state.refusal = "no";
     state.try_at = state.refused_at = kNoon;
     state.lifetime = 5s;
-    state.signed_anew = state.abandoned = state.plain = true;
+    state.signed_anew = state.abandoned = true;
   });
   EXPECT_EQ(to_json(site.state()), site.stored);
   EXPECT_EQ(rotation_from(to_json(site.state())), site.state());
