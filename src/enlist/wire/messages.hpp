@@ -15,7 +15,8 @@
 //   POST /v1/jobs/end    {"node": "gpu-1"} or {"pool": "gpu"} -> {"jobs": [{"job", "name", "user", "partition", "nodes",
 //                        "error"?}]}
 //   GET  /v1/rotation    the rotation of the auth key: {"phase": "Sign", "running": true, "hosts": [{"host", "why",
-//                        "acknowledge", "here"}], "holders": [{"host", "what"}], "waits"?, "problem"?, "refusal"?, "result"?, ...}
+//                        "acknowledge", "here"}], "holders": [{"host", "what"}], "waits"?, "problem"?, "refusal"?, "result"?,
+//                        ...}
 //   POST /v1/rotation    {"also": ["login1"], "lifetime_s": 0} begins one. All answer like GET. Names may be hostlists.
 //   POST /v1/rotation/acknowledge {"hosts": ["login1"]}, /without {"nodes": ["gpu-1"]}, /abandon {}
 //   POST /v1/tokens      {"pool": "gpu", "valid_for_s": 3600, "uses": 1} -> {"token": "enlist1_..."}
