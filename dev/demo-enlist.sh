@@ -1,7 +1,7 @@
 #!/bin/bash
 # slurm-enlist from nothing to nothing: hosts outside of Kubernetes join a pool of a Slurm cluster by one command each and run jobs. Then a node
-# leaves under a job, and the pool is removed under another one: both jobs run to their end. Network namespaces of this machine are the hosts,
-# with a real slurmctld and real slurmds. Usage: dev/demo-enlist.sh [SLURM RELEASE]
+# leaves under a job, and the pool is removed under another one: both jobs run to their end. Before that, the auth key is replaced under a job, too.
+# Network namespaces of this machine are the hosts, with a real slurmctld and real slurmds. Usage: dev/demo-enlist.sh [SLURM RELEASE]
 . "$(dirname "$0")/lib.sh"
 
 need_root "make demo-enlist"
@@ -36,11 +36,11 @@ join() { # HOST [NODES THEN]
 }
 state() { on ctl scontrol show job "$1" | sed -n 's/.*JobState=\([A-Z_]*\).*/\1/p'; }
 runs() { [[ $(state "$1") == RUNNING ]]; }
-# busy NODE HOST: submits a job that works there for ten seconds and leaves a proof when it has done all of it. Sets $job and $host.
+# busy NODE HOST SECONDS: submits a job that works there for so long and leaves a proof when it has done all of it. Sets $job and $host.
 busy() {
   host=$2
   job=$(on ctl sbatch --parsable --nodelist="$1" --no-requeue --chdir=/tmp --output=/dev/null --wrap \
-    'for i in 1 2 3 4 5 6 7 8 9 10; do sleep 1; done; echo "all 10 of 10 seconds are done" >/tmp/proof.$SLURM_JOB_ID')
+    "for i in \$(seq $3); do sleep 1; done; echo \"all $3 of $3 seconds are done\" >/tmp/proof.\$SLURM_JOB_ID")
   wait_for 60 "" runs "$job" || die "job $job does not run: $(state "$job")" "see $dir/log"
 }
 # completed: nobody has ended the job, and it has not begun twice.
@@ -62,6 +62,10 @@ hosts stop >/dev/null 2>&1 || true
 rm -rf "$dir"
 hosts start -n 3
 trap 'hosts stop || true' EXIT
+# A slurm.jwks can have two keys at a time. What a key has signed is accepted for 10 s here, so that the demo is short.
+on ctl sh -c 'cd /etc/slurm && umask 077 &&
+  printf "{\"keys\": [{\"alg\": \"HS256\", \"kty\": \"oct\", \"kid\": \"first\", \"k\": \"%s\"}]}" "$(base64 -w0 slurm.key)" >slurm.jwks &&
+  chown --reference=slurm.key slurm.jwks && rm slurm.key && echo AuthInfo=ttl=10,cred_expire=10 >>slurm.conf'
 shown cat /etc/slurm/slurm.conf
 
 step "what joining needs on the controller, once"
@@ -89,8 +93,20 @@ step "what the controller has of it"
 shown cat /etc/slurm/slurm-enlist.conf
 shown grep -c NodeName /etc/slurm/slurm.conf /etc/slurm/slurm-enlist.conf || true
 
+step "the auth key is replaced while a job runs on gpu-3"
+key() { on "$1" sha256sum /etc/slurm/slurm.jwks; }
+before=$(key ctl)
+busy gpu-3 h3 30
+shown slurm-enlist rotate || die "the key was not replaced" "see $dir/log"
+[[ $(key ctl) != "$before" && $(key ctl) == "$(key h1)" && $(key ctl) == "$(key h2)" && $(key ctl) == "$(key h3)" ]] || die "the hosts have other keys" "see $dir/log"
+echo "               ctl, h1, h2 and h3 have the same new key"
+on ctl srun --nodelist=gpu-1 hostname >/dev/null || die "no job runs with the new key" "see $dir/log"
+finished() { [[ $(state "$job") != RUNNING && $(state "$job") != COMPLETING ]]; }
+wait_for 60 "" finished || die "job $job does not end" "see $dir/log"
+completed
+
 step "the pool shrinks while a job runs on gpu-1"
-busy gpu-1 h1
+busy gpu-1 h1 10
 shown squeue
 shown slurm-enlist node remove gpu-1 || die "gpu-1 has not left" "see $dir/log"
 completed
@@ -98,7 +114,7 @@ shown slurm-enlist node list
 shown sinfo --Node --partition=gpu
 
 step "the pool is removed while a job runs on gpu-2"
-busy gpu-2 h2
+busy gpu-2 h2 10
 if shown slurm-enlist pool remove gpu; then die "the pool was removed under job $job" "see $dir/log"; fi
 shown slurm-enlist pool remove gpu --force || die "the pool was not removed" "see $dir/log"
 completed
@@ -115,7 +131,9 @@ unlike() { # WHAT BEFORE AFTER
 }
 unlike slurm.conf "$conf" "$(on ctl cat /etc/slurm/slurm.conf)"
 unlike "the node table" "$nodes" "$(on ctl scontrol show nodes)"
-unlike "the list of partitions" "$(grep -v '^#' <<<"$pools")" "$(on ctl grep -v '^#' /etc/slurm/slurm-enlist.conf)"
+# But for the partition without nodes whose name tells the coordinator what slurmctld has loaded.
+lines() { grep -v '^#\|^PartitionName=slurm-enlist-' || true; }
+unlike "the list of partitions" "$(lines <<<"$pools")" "$(on ctl cat /etc/slurm/slurm-enlist.conf | lines)"
 for host in h1 h2 h3; do
   left=$(on "$host" sh -c 'ls -d /etc/slurm/* /var/lib/slurm-enlist/*; grep -l slurm-enlist /etc/default/slurmd; pgrep -a "slurmd|slurm-enlist"' 2>/dev/null || true)
   [[ -z $left ]] || die "$host still has: $left" "see $dir/log"
@@ -125,5 +143,5 @@ done
 hosts stop
 trap - EXIT
 echo
-echo "The demo works: three hosts joined by one command each, and ran a job. One left and the pool was removed while jobs ran; both jobs ended"
-echo "by themselves. slurm.conf and the node table are as they were before."
+echo "The demo works: three hosts joined by one command each, and ran jobs. The auth key was replaced, a node left, and the pool was removed, each while"
+echo "a job ran. All jobs ended by themselves. slurm.conf and the node table are as they were before."
