@@ -38,9 +38,9 @@ struct DrainNodes final : plan::Act {
 /// Returns to service a node that the holder drained or set down, or that slurmctld itself set down. Sends UNDRAIN for a
 /// drained node, and RESUME for one that is down. If others of our programs and installations have drained the node too, only
 /// removes the holder's part of the reason. Otherwise sets the reason "Not responding", because before 26.05 Slurm never clears
-/// a reason, and the next drain would keep it. Fails with kConflict if the live node is in service, is failing, or was taken
-/// out of service by somebody else. With `seen`, also fails if the holder's part has changed since, which the preStop hook of a
-/// worker can do.
+/// a reason, and the next drain would keep it. Does only that to a node in service with a reason of the holder alone. Otherwise
+/// fails with kConflict if the live node is in service, is failing, or was taken out of service by somebody else. With `seen`,
+/// also fails if the holder's part has changed since, which the preStop hook of a worker can do.
 struct ResumeNode final : plan::Act {
   ClusterKey cluster;
   Holder holder{Owner{}};

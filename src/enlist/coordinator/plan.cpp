@@ -78,6 +78,13 @@ Marks marks_of(const slurm::Node& record, const Node& node) {
   return {.reason = foreign ? record.reason : "", .comment = record.comment};
 }
 
+/// True if only our hold is in the reason of a node that nothing keeps out of service: somebody has resumed it, and Slurm before
+/// 26.05 keeps the reason. A drain of slurmctld itself would keep it as well, and would pass for ours.
+bool has_leftover(const slurm::Node& record) {
+  const bool kept = record.state.has("DRAIN") || record.state.has("FAIL") || record.state.base == "DOWN";
+  return !kept && holds_itself(record.reason) && !slurm::Holds::read(record.reason).others_than(Owner::kEnlistment);
+}
+
 /// Returns Slurm's record of the node, unless it is not known, or that of another host.
 const slurm::Node* record_of(const NodeObserved& observed) {
   if (!observed.slurm || !observed.slurm->complete()) return nullptr;
@@ -232,6 +239,11 @@ plan::Plan plan_node(const NodeObserved& observed) {
   if (!fits) {
     lane.add({set, "Slurm has other values than the words of the node",
               slurm::update_node(observed.cluster, node.name, wish.update, wish.features)});
+  }
+  if (in_slurm != nullptr && !silent && !judged.close_gate && has_leftover(*in_slurm)) {
+    lane.add({{"take our reason from", "Slurm node", node.name},
+              "somebody has resumed it",
+              slurm::resume_node(observed.cluster, Owner::kEnlistment, node.name, in_slurm->reason)});
   }
   if (judged.close_gate) {
     lane.add({{"close the gate of", "Slurm node", node.name},

@@ -131,6 +131,18 @@ TEST_F(NodePlanTest, TheGateClosesAfterABootUntilTheCheckPasses) {
   EXPECT_THAT(steps(plan()), ElementsAre("record phase gpu-1: Enlisted", "open the gate of Slurm node gpu-1"));
 }
 
+TEST_F(NodePlanTest, AReasonOfOursThatIsLeftOverIsTakenAway) {
+  node.phase = Phase::kReady;
+  node.confirmed = "i1";
+  node.gate_boot = "b";
+  record.state = {"MIXED", {}};
+  EXPECT_THAT(steps(plan()), ElementsAre("take our reason from Slurm node gpu-1"));
+  record.reason = "slurm-enlist: joining; slurm-bridge: pods run there";
+  EXPECT_THAT(steps(plan()), IsEmpty());
+  record.reason = "bad fan";
+  EXPECT_THAT(steps(plan()), IsEmpty());
+}
+
 TEST_F(NodePlanTest, ALostRecordIsRegisteredOnceAgain) {
   node.phase = Phase::kReady;
   node.confirmed = "i1";

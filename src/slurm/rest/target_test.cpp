@@ -297,6 +297,16 @@ TEST_F(TargetTest, ResumesOurDrainAndOurDown) {
   for (const core::Json& body : bodies) EXPECT_EQ(body["reason"], "Not responding") << "Slurm writes over that, and we do not";
 }
 
+TEST_F(TargetTest, ResumingANodeInServiceTakesOnlyItsReason) {
+  live("n1", R"("IDLE")", "slurm-operator: scale in");
+  ASSERT_TRUE(run(resume_node("c", Owner::kOperator, "n1", "slurm-operator: scale in")).value);
+  EXPECT_EQ(posted(), (std::vector<core::Json>{{{"reason", "Not responding"}}}));
+  EXPECT_EQ(failure(resume_node("c", Owner::kBridge, "n1")), ErrorCode::kConflict);
+  live("n1", R"("IDLE")", "slurm-operator: scale in; slurm-bridge: b");
+  EXPECT_EQ(failure(resume_node("c", Owner::kOperator, "n1")), ErrorCode::kConflict);
+  EXPECT_EQ(posted().size(), 1U);
+}
+
 TEST_F(TargetTest, ResumesNothingThatWasSaidSince) {
   live("n1", R"("DOWN","DRAIN")", "slurm-operator: Pod is terminating (uid)");
   EXPECT_EQ(run(resume_node("c", Owner::kOperator, "n1", "slurm-operator: scale in")).value.error().code, ErrorCode::kConflict);
