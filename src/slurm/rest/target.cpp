@@ -366,7 +366,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
           [this, owner = act.owner, name = act.node, seen = act.reason, expected = act.expected](const JobPtr& job) {
             // slurmctld refuses to delete a node with running jobs. It does not refuse if all its jobs are suspended, or if
             // somebody has drained the node meanwhile. Therefore the node is read last.
-            unless_held(job, name, [this, job, owner, name, seen, expected] {
+            unless_needed(job, owner, name, [this, job, owner, name, seen, expected] {
               if_kept(job, name, expected, &Impl::found_none, [job, owner, seen](Impl& self, const Node& node) {
                 if (node.reason != seen && kept_from_work(node) && given_by_others(node.reason, owner)) {
                   return self.fail(
@@ -573,6 +573,17 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
   void unless_held(const JobPtr& job, const std::string& name, std::function<void()> then) {
     unless_any(
         job, [name](const slurm::Job& row) { return row.holds(name); }, " holds it", std::move(then));
+  }
+
+  /// Calls `then` if no job holds the node and, for slurm-enlist, none waits for it by its name: Slurm would end that job.
+  void unless_needed(const JobPtr& job, Owner owner, const std::string& name, std::function<void()> then) {
+    if (owner != Owner::kEnlistment) return unless_held(job, name, std::move(then));
+    unless_any(
+        job,
+        [name](const slurm::Job& row) {
+          return row.holds(name) || (row.state == "PENDING" && core::hostlist_names(row.required_nodes, name));
+        },
+        " holds it, or waits for it by its name", std::move(then));
   }
 
   /// Reads all jobs live. Calls `then` if `such` is true for none. Otherwise fails; `what` is the end of the message.

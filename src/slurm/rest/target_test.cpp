@@ -514,6 +514,22 @@ TEST_F(TargetTest, DeletesANodeThatNothingHolds) {
   EXPECT_EQ(result.gates.size(), 1U);
 }
 
+TEST_F(TargetTest, ANodeForWhichAJobWaitsByItsNameIsNotDeletedByEnlistment) {
+  live("n1", R"("IDLE","DRAIN")", "slurm-enlist: leaving");
+  const auto awaits = [this](const std::string& nodes) {
+    http.on("GET", kBase + "/jobs/?update_time=",
+            testing::jobs(R"({"job_id":9,"job_state":["PENDING"],"nodes":"","required_nodes":")" + nodes + R"("})"));
+    return run(delete_node("c", Owner::kEnlistment, seen("n1", "slurm-enlist: leaving"), "x"));
+  };
+  const auto result = awaits("n[1-99999]");
+  ASSERT_FALSE(result.value);
+  EXPECT_EQ(result.value.error().code, ErrorCode::kBusy);
+  EXPECT_EQ(result.value.error().message, "job 9 (PENDING) holds it, or waits for it by its name");
+  EXPECT_EQ(writes(), 0);
+  EXPECT_TRUE(awaits("n2").value);
+  EXPECT_EQ(writes(), 1);
+}
+
 TEST_F(TargetTest, AnUnknownNodeCountsAsDeleted) {
   http.on("GET", kBase + "/node/n1", testing::error(200, 0, "Failure to query node n1"));
   EXPECT_EQ(*run(delete_node("c", Owner::kOperator, seen("n1"), "x")).value, (core::Json{{"deleted", false}}));
