@@ -131,6 +131,22 @@ TEST_F(NodePlanTest, TheGateClosesAfterABootUntilTheCheckPasses) {
   EXPECT_THAT(steps(plan()), ElementsAre("record phase gpu-1: Enlisted", "open the gate of Slurm node gpu-1"));
 }
 
+TEST_F(NodePlanTest, AReportThatDoesNotKnowTheBootIsNoBoot) {
+  node.phase = Phase::kReady;
+  node.confirmed = "i1";
+  node.gate_boot = "b";
+  node.report.boot_id = "";
+  node.report.check_passed = false;
+  record.state = {"IDLE", {}};
+  record.reason = "";
+  EXPECT_THAT(steps(plan()), IsEmpty());
+  node.report.check_passed = true;
+  EXPECT_THAT(steps(plan()), IsEmpty()) << "the boot for which the gate was decided is not forgotten";
+  record.state = {"IDLE", {"DRAIN"}};
+  record.reason = gate_reason();
+  EXPECT_EQ(recorded(plan()).gate_boot, "b");
+}
+
 TEST_F(NodePlanTest, AReasonOfOursThatIsLeftOverIsTakenAway) {
   node.phase = Phase::kReady;
   node.confirmed = "i1";
