@@ -105,8 +105,7 @@ plan::Plan plan_leave(const NodeObserved& observed) {
   auto record = std::make_shared<RecordPhase>(node, judged.phase, judged.message);
   (leaves ? record->leaving.stop : record->configuring.stop) = judged.stop;
   if (judged.cancel) record->leaving = {};
-  if (const slurm::Node* in_slurm = record_of(observed); in_slurm != nullptr && !leaves)
-    record->marks = marks_of(*in_slurm, node);
+  if (const slurm::Node* in_slurm = record_of(observed)) record->marks = marks_of(*in_slurm, node);
   if (judged.start) {
     record->node_conf = node.configuring.conf;
     record->configuring = {};

@@ -264,6 +264,20 @@ TEST_F(NodePlanTest, ADeadHostLeavesOnlyIfItIsToldTo) {
   EXPECT_TRUE(silent(2h, 2h));
 }
 
+TEST_F(LeavePlanTest, ADrainThatItsAuthorHasUndoneIsNotRestored) {
+  node.marks = {.reason = "bad fan", .comment = "rack 4"};
+  record.state = {"IDLE", {}};
+  record.reason = "";
+  record.comment = "rack 5";
+  const plan::Plan made = leave();
+  EXPECT_EQ(recorded(made).marks, (Marks{.reason = "", .comment = "rack 5"}));
+  EXPECT_THAT(steps(made), ::testing::Contains("drain Slurm node gpu-1: leaving"));
+  node.marks = recorded(made).marks;
+  record.state = {"IDLE", {"DRAIN"}};
+  record.reason = "slurm-enlist: leaving";
+  EXPECT_EQ(recorded(leave()).marks, node.marks);
+}
+
 /// A node that gets other words, with nothing on it.
 struct WordsPlanTest : LeavePlanTest {
   WordsPlanTest() {
