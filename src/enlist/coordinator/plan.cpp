@@ -31,6 +31,10 @@ core::Duration look_again(Phase phase) {
 
 using slurm::Owner;
 
+/// A silent node is removed no sooner than this process has missed it for so long, or for the limit if that is shorter: the
+/// clock may have been set, or the hosts boot as well.
+constexpr core::Duration kMissedFor = 10min;
+
 bool changes(const RecordPhase& record, const Node& node) {
   return record.phase != node.phase || record.message != node.message || record.registrations != node.registrations ||
          record.confirmed != node.confirmed || record.leaving != node.leaving || record.configuring != node.configuring ||
@@ -130,6 +134,22 @@ plan::Plan plan_leave(const NodeObserved& observed) {
   return out;
 }
 
+/// Reports whether the host is there: its agent was heard of, or slurmd responds. A coordinator that has just started does not
+/// know it.
+bool is_back(const NodeObserved& observed) {
+  if (observed.heard_at && observed.context.mono - *observed.heard_at < kSilentAfter) return true;
+  const slurm::Node* record = record_of(observed);
+  return record != nullptr && !record->state.has("NOT_RESPONDING");
+}
+
+/// Reports whether the node has been silent for so long that it is to leave.
+bool is_given_up(const NodeObserved& observed) {
+  const auto& limit = observed.forget_dead_after;
+  return limit && observed.slurm && observed.slurm->complete() && observed.heard_at &&
+         observed.context.now - observed.node->silent_since >= *limit &&
+         observed.context.mono - *observed.heard_at >= std::min<core::Duration>(*limit, kMissedFor);
+}
+
 /// What Slurm's record must have although it was made with other words, or was reverted by a reconfigure.
 struct LiveWish {
   slurm::NodeUpdate update{};
@@ -224,10 +244,10 @@ plan::Plan plan_node(const NodeObserved& observed) {
   if (in_slurm != nullptr) record->marks = marks_of(*in_slurm, node);
   const bool silent = judged.phase == Phase::kSilent;
   if (!silent) {
-    record->silent_since = {};
+    if (is_back(observed)) record->silent_since = {};
   } else if (node.silent_since == core::WallTime{}) {
     record->silent_since = core::whole_seconds(observed.context.now);
-  } else if (known && observed.forget_dead_after && observed.context.now - node.silent_since >= *observed.forget_dead_after) {
+  } else if (is_given_up(observed)) {
     record->leaving = {.wanted = true, .dead = true, .since = core::whole_seconds(observed.context.now)};
   }
   if (known && fits && node.configuring.live) record->configuring = {};

@@ -249,12 +249,13 @@ TEST_F(NodePlanTest, ADeadHostLeavesOnlyIfItIsToldTo) {
   record.state = {"DOWN", {"DRAIN", "NOT_RESPONDING"}};
   record.reason = "slurm-enlist: silent";
   const core::WallTime today{core::Duration{1'767'323'045'000}};
+  core::Duration missed = 10min;
   const auto silent = [&](std::optional<core::Duration> limit, core::Duration ago) {
     node.silent_since = today - ago;
     NodeObserved observed{.context = {}, .cluster = "c", .node = node, .slurm = slurm_now(true)};
     observed.context.mono = now;
     observed.context.now = today;
-    observed.heard_at = now - kSilentAfter;
+    observed.heard_at = now - missed;
     observed.forget_dead_after = limit;
     const plan::Plan made = plan_node(observed);
     return !steps(made).empty() && recorded(made).leaving.wanted;
@@ -262,6 +263,26 @@ TEST_F(NodePlanTest, ADeadHostLeavesOnlyIfItIsToldTo) {
   EXPECT_FALSE(silent({}, 1000h));
   EXPECT_FALSE(silent(2h, 1h));
   EXPECT_TRUE(silent(2h, 2h));
+  missed = kSilentAfter;
+  EXPECT_FALSE(silent(2h, 1000h)) << "the clock was set, or the coordinator has just started";
+  EXPECT_TRUE(silent(2min, 2min));
+}
+
+TEST_F(NodePlanTest, TheTimeOfADeadHostGoesOnAfterAStartOfTheCoordinator) {
+  node.phase = Phase::kSilent;
+  node.confirmed = "i1";
+  node.silent_since = core::WallTime{core::Duration{1'767'323'045'000}};
+  record.state = {"DOWN", {"DRAIN", "NOT_RESPONDING"}};
+  record.reason = "slurm-enlist: silent";
+  NodeObserved observed{.context = {}, .cluster = "c", .node = node, .slurm = slurm_now(true)};
+  observed.context.mono = now;
+  EXPECT_EQ(recorded(plan_node(observed)).silent_since, node.silent_since) << "nobody was heard yet";
+  observed.heard_at = now;
+  EXPECT_EQ(recorded(plan_node(observed)).silent_since, core::WallTime{});
+  observed.heard_at.reset();
+  record.state = {"IDLE", {"DRAIN"}};
+  observed.slurm = slurm_now(true);
+  EXPECT_EQ(recorded(plan_node(observed)).silent_since, core::WallTime{}) << "slurmd responds";
 }
 
 TEST_F(LeavePlanTest, ADrainThatItsAuthorHasUndoneIsNotRestored) {
