@@ -82,8 +82,8 @@ Marks marks_of(const slurm::Node& record, const Node& node) {
   return {.reason = foreign ? record.reason : "", .comment = record.comment};
 }
 
-/// True if only our hold is in the reason of a node that nothing keeps out of service: somebody has resumed it, and Slurm before
-/// 26.05 keeps the reason. A drain of slurmctld itself would keep it as well, and would pass for ours.
+/// True if only our hold is in the reason of a node that nothing keeps out of service: somebody has resumed it, and Slurm
+/// before 26.05 keeps the reason. A drain of slurmctld itself would keep it as well, and would pass for ours.
 bool has_leftover(const slurm::Node& record) {
   const bool kept = record.state.has("DRAIN") || record.state.has("FAIL") || record.state.base == "DOWN";
   return !kept && holds_itself(record.reason) && !slurm::Holds::read(record.reason).others_than(Owner::kEnlistment);
