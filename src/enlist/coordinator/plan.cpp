@@ -31,6 +31,10 @@ core::Duration look_again(Phase phase) {
 
 using slurm::Owner;
 
+/// A silent node is removed no sooner than this process has missed it for so long, or for the limit if that is shorter: the
+/// clock may have been set, or the hosts boot as well.
+constexpr core::Duration kMissedFor = 10min;
+
 bool changes(const RecordPhase& record, const Node& node) {
   return record.phase != node.phase || record.message != node.message || record.registrations != node.registrations ||
          record.confirmed != node.confirmed || record.leaving != node.leaving || record.configuring != node.configuring ||
@@ -78,6 +82,13 @@ Marks marks_of(const slurm::Node& record, const Node& node) {
   return {.reason = foreign ? record.reason : "", .comment = record.comment};
 }
 
+/// True if only our hold is in the reason of a node that nothing keeps out of service: somebody has resumed it, and Slurm
+/// before 26.05 keeps the reason. A drain of slurmctld itself would keep it as well, and would pass for ours.
+bool has_leftover(const slurm::Node& record) {
+  const bool kept = record.state.has("DRAIN") || record.state.has("FAIL") || record.state.base == "DOWN";
+  return !kept && holds_itself(record.reason) && !slurm::Holds::read(record.reason).others_than(Owner::kEnlistment);
+}
+
 /// Returns Slurm's record of the node, unless it is not known, or that of another host.
 const slurm::Node* record_of(const NodeObserved& observed) {
   if (!observed.slurm || !observed.slurm->complete()) return nullptr;
@@ -98,8 +109,7 @@ plan::Plan plan_leave(const NodeObserved& observed) {
   auto record = std::make_shared<RecordPhase>(node, judged.phase, judged.message);
   (leaves ? record->leaving.stop : record->configuring.stop) = judged.stop;
   if (judged.cancel) record->leaving = {};
-  if (const slurm::Node* in_slurm = record_of(observed); in_slurm != nullptr && !leaves)
-    record->marks = marks_of(*in_slurm, node);
+  if (const slurm::Node* in_slurm = record_of(observed)) record->marks = marks_of(*in_slurm, node);
   if (!leaves) record->silent_since = {};
   if (judged.start) {
     record->node_conf = node.configuring.conf;
@@ -123,6 +133,22 @@ plan::Plan plan_leave(const NodeObserved& observed) {
   if (!may_last) out.waits_on(observed.cluster);
   out.wake_after(may_last ? core::Duration{5s} : core::Duration{1s}, leaves ? "the node leaves" : "the node gets other words");
   return out;
+}
+
+/// Reports whether the host is there: its agent was heard of, or slurmd responds. A coordinator that has just started does not
+/// know it.
+bool is_back(const NodeObserved& observed) {
+  if (observed.heard_at && observed.context.mono - *observed.heard_at < kSilentAfter) return true;
+  const slurm::Node* record = record_of(observed);
+  return record != nullptr && !record->state.has("NOT_RESPONDING");
+}
+
+/// Reports whether the node has been silent for so long that it is to leave.
+bool is_given_up(const NodeObserved& observed) {
+  const auto& limit = observed.forget_dead_after;
+  return limit && observed.slurm && observed.slurm->complete() && observed.heard_at &&
+         observed.context.now - observed.node->silent_since >= *limit &&
+         observed.context.mono - *observed.heard_at >= std::min<core::Duration>(*limit, kMissedFor);
 }
 
 /// What Slurm's record must have although it was made with other words, or was reverted by a reconfigure.
@@ -219,10 +245,10 @@ plan::Plan plan_node(const NodeObserved& observed) {
   if (in_slurm != nullptr) record->marks = marks_of(*in_slurm, node);
   const bool silent = judged.phase == Phase::kSilent;
   if (!silent) {
-    record->silent_since = {};
+    if (is_back(observed)) record->silent_since = {};
   } else if (node.silent_since == core::WallTime{}) {
     record->silent_since = core::whole_seconds(observed.context.now);
-  } else if (known && observed.forget_dead_after && observed.context.now - node.silent_since >= *observed.forget_dead_after) {
+  } else if (is_given_up(observed)) {
     record->leaving = {.wanted = true, .dead = true, .since = core::whole_seconds(observed.context.now)};
   }
   if (known && fits && node.configuring.live) record->configuring = {};
@@ -233,6 +259,11 @@ plan::Plan plan_node(const NodeObserved& observed) {
   if (!fits) {
     lane.add({set, "Slurm has other values than the words of the node",
               slurm::update_node(observed.cluster, node.name, wish.update, wish.features)});
+  }
+  if (in_slurm != nullptr && !silent && !judged.close_gate && has_leftover(*in_slurm)) {
+    lane.add({{"take our reason from", "Slurm node", node.name},
+              "somebody has resumed it",
+              slurm::resume_node(observed.cluster, Owner::kEnlistment, node.name, in_slurm->reason)});
   }
   if (judged.close_gate) {
     lane.add({{"close the gate of", "Slurm node", node.name},

@@ -131,6 +131,34 @@ TEST_F(NodePlanTest, TheGateClosesAfterABootUntilTheCheckPasses) {
   EXPECT_THAT(steps(plan()), ElementsAre("record phase gpu-1: Enlisted", "open the gate of Slurm node gpu-1"));
 }
 
+TEST_F(NodePlanTest, AReportThatDoesNotKnowTheBootIsNoBoot) {
+  node.phase = Phase::kReady;
+  node.confirmed = "i1";
+  node.gate_boot = "b";
+  node.report.boot_id = "";
+  node.report.check_passed = false;
+  record.state = {"IDLE", {}};
+  record.reason = "";
+  EXPECT_THAT(steps(plan()), IsEmpty());
+  node.report.check_passed = true;
+  EXPECT_THAT(steps(plan()), IsEmpty()) << "the boot for which the gate was decided is not forgotten";
+  record.state = {"IDLE", {"DRAIN"}};
+  record.reason = gate_reason();
+  EXPECT_EQ(recorded(plan()).gate_boot, "b");
+}
+
+TEST_F(NodePlanTest, AReasonOfOursThatIsLeftOverIsTakenAway) {
+  node.phase = Phase::kReady;
+  node.confirmed = "i1";
+  node.gate_boot = "b";
+  record.state = {"MIXED", {}};
+  EXPECT_THAT(steps(plan()), ElementsAre("take our reason from Slurm node gpu-1"));
+  record.reason = "slurm-enlist: joining; slurm-bridge: pods run there";
+  EXPECT_THAT(steps(plan()), IsEmpty());
+  record.reason = "bad fan";
+  EXPECT_THAT(steps(plan()), IsEmpty());
+}
+
 TEST_F(NodePlanTest, ALostRecordIsRegisteredOnceAgain) {
   node.phase = Phase::kReady;
   node.confirmed = "i1";
@@ -221,12 +249,13 @@ TEST_F(NodePlanTest, ADeadHostLeavesOnlyIfItIsToldTo) {
   record.state = {"DOWN", {"DRAIN", "NOT_RESPONDING"}};
   record.reason = "slurm-enlist: silent";
   const core::WallTime today{core::Duration{1'767'323'045'000}};
+  core::Duration missed = 10min;
   const auto silent = [&](std::optional<core::Duration> limit, core::Duration ago) {
     node.silent_since = today - ago;
     NodeObserved observed{.context = {}, .cluster = "c", .node = node, .slurm = slurm_now(true)};
     observed.context.mono = now;
     observed.context.now = today;
-    observed.heard_at = now - kSilentAfter;
+    observed.heard_at = now - missed;
     observed.forget_dead_after = limit;
     const plan::Plan made = plan_node(observed);
     return !steps(made).empty() && recorded(made).leaving.wanted;
@@ -234,6 +263,40 @@ TEST_F(NodePlanTest, ADeadHostLeavesOnlyIfItIsToldTo) {
   EXPECT_FALSE(silent({}, 1000h));
   EXPECT_FALSE(silent(2h, 1h));
   EXPECT_TRUE(silent(2h, 2h));
+  missed = kSilentAfter;
+  EXPECT_FALSE(silent(2h, 1000h)) << "the clock was set, or the coordinator has just started";
+  EXPECT_TRUE(silent(2min, 2min));
+}
+
+TEST_F(NodePlanTest, TheTimeOfADeadHostGoesOnAfterAStartOfTheCoordinator) {
+  node.phase = Phase::kSilent;
+  node.confirmed = "i1";
+  node.silent_since = core::WallTime{core::Duration{1'767'323'045'000}};
+  record.state = {"DOWN", {"DRAIN", "NOT_RESPONDING"}};
+  record.reason = "slurm-enlist: silent";
+  NodeObserved observed{.context = {}, .cluster = "c", .node = node, .slurm = slurm_now(true)};
+  observed.context.mono = now;
+  EXPECT_EQ(recorded(plan_node(observed)).silent_since, node.silent_since) << "nobody was heard yet";
+  observed.heard_at = now;
+  EXPECT_EQ(recorded(plan_node(observed)).silent_since, core::WallTime{});
+  observed.heard_at.reset();
+  record.state = {"IDLE", {"DRAIN"}};
+  observed.slurm = slurm_now(true);
+  EXPECT_EQ(recorded(plan_node(observed)).silent_since, core::WallTime{}) << "slurmd responds";
+}
+
+TEST_F(LeavePlanTest, ADrainThatItsAuthorHasUndoneIsNotRestored) {
+  node.marks = {.reason = "bad fan", .comment = "rack 4"};
+  record.state = {"IDLE", {}};
+  record.reason = "";
+  record.comment = "rack 5";
+  const plan::Plan made = leave();
+  EXPECT_EQ(recorded(made).marks, (Marks{.reason = "", .comment = "rack 5"}));
+  EXPECT_THAT(steps(made), ::testing::Contains("drain Slurm node gpu-1: leaving"));
+  node.marks = recorded(made).marks;
+  record.state = {"IDLE", {"DRAIN"}};
+  record.reason = "slurm-enlist: leaving";
+  EXPECT_EQ(recorded(leave()).marks, node.marks);
 }
 
 /// A node that gets other words, with nothing on it.

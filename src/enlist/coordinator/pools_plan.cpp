@@ -83,7 +83,7 @@ std::set<std::string> partitions_of(std::string_view text) {
 }
 
 /// Returns the partitions of `before` that `after` lacks.
-std::set<std::string> lost(std::set<std::string> before, const std::string& after) {
+std::set<std::string> lost_partitions(std::set<std::string> before, const std::string& after) {
   for (const std::string& name : partitions_of(after)) before.erase(name);
   return before;
 }
@@ -146,7 +146,7 @@ std::string lost_with_jobs(const PoolsObserved& observed, const rollout::State& 
   there.merge(partitions_of(on_disk));
   const std::set<std::string> known{"", now.offered_hash, now.accepted_hash, hash_of(on_disk), hash_of(text)};
   if (!known.contains(loaded)) there.merge(like_pools(*observed.slurm));
-  for (const std::string& name : lost(std::move(there), text)) {
+  for (const std::string& name : lost_partitions(std::move(there), text)) {
     if (!jobs_in(*observed.slurm, name).empty()) return name;
   }
   return "";
@@ -358,8 +358,9 @@ plan::Plan plan_pools(const PoolsObserved& observed) {
   if (held) return out;
   // Somebody may have edited the file so that a slurmctld starts that ends with the offered one. And nobody knows whether jobs
   // use the partitions that only this file has.
-  const bool stays = !loaded && *observed.file &&
-                     (next.offered_hash != next.accepted_hash || !lost(partitions_of(**observed.file), text_of(next)).empty());
+  const bool stays =
+      !loaded && *observed.file &&
+      (next.offered_hash != next.accepted_hash || !lost_partitions(partitions_of(**observed.file), text_of(next)).empty());
   if (*observed.file != text_of(next) && !stays) {
     lane.add({{"write", "", std::string(kPoolFile)},
               "it differs from what is offered",

@@ -594,6 +594,7 @@ TEST_F(ServerTest, PeopleDrainAndResumeAsWithScontrol) {
   EXPECT_EQ(posted[0]["state"], core::Json::array({"DRAIN"}));
   EXPECT_EQ(posted[0]["reason"], "bad fan");
   EXPECT_EQ(posted[1]["state"], core::Json::array({"RESUME"}));
+  EXPECT_EQ(posted[1]["reason"], "Not responding") << "a reason that is left over would stand for the next drain of Slurm";
   EXPECT_EQ(told(ask("POST", "/v1/nodes/resume", of_nodes({"other"}))).substr(0, 3), "404") << "it is no node of ours";
 }
 

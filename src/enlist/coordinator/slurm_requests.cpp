@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/hostlist.hpp"
+#include "slurm/holds.hpp"
 
 namespace enlist {
 namespace {
@@ -52,6 +53,8 @@ void SlurmRequests::resume(const std::string& node, Done<void> done) {
   if (to == nullptr) return;
   slurm::NodeUpdate update;
   update.state = "RESUME";
+  // Slurm before 26.05 keeps the reason, and would give it to a drain of its own as well. An empty one would change nothing.
+  update.reason = slurm::kNotResponding;
   to->update_node(node, update, [this, alive = std::weak_ptr(alive_), done = std::move(done)](core::Result<void> result) {
     if (!alive.expired()) clusters_.poll_soon(cluster_);
     done(std::move(result));

@@ -1004,6 +1004,7 @@ TEST(JujuCharms, ADrainAndAResumeAreThoseOfAnAdministrator) {
   EXPECT_TRUE(site.slurm.drains("slurmd-0"));
   EXPECT_THAT(site.juju.act("slurmd/0", "drain", {{"reason", "other"}}).failure, HasSubstr("drained already: new 'fan'"));
   EXPECT_EQ(site.juju.act("slurmd/0", "resume").results.at("state"), "IDLE");
+  EXPECT_EQ(site.slurm.given_reason, "Not responding") << "it would stand for the next drain of Slurm";
   EXPECT_EQ(site.juju.act("slurmd/0", "resume").failure, "");
   // Another program's drain is its own.
   site.slurm.set_state("slurmd-0", {"IDLE", "DRAIN", "DYNAMIC_NORM"}, "slurm-bridge: pods run there");

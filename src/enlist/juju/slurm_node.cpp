@@ -152,7 +152,7 @@ core::Result<void> SlurmNode::resume() {
   if (slurm::Holds::read(seen->reason).others_than(Owner::kEnlistment))
     return core::fail(ErrorCode::kConflict, "another program keeps " + node_ + " out of service: " + seen->reason);
   if (!seen->state.has("DRAIN") && !seen->state.has("FAIL") && seen->state.base != "DOWN") return {};
-  return update({"State=RESUME"});
+  return update({"State=RESUME", "Reason=" + std::string(slurm::kNotResponding)});
 }
 
 core::Result<Words> SlurmNode::jobs_there() {

@@ -264,7 +264,7 @@ class Judging {
     const bool comes = not_responding() && node_.phase != Phase::kReady;
     Judged out{.phase = comes ? Phase::kEnlisted : Phase::kReady,
                .message = comes ? "the gate is open; Slurm waits for slurmd to respond" : state_words(),
-               .gate_decided = report_.check_passed};
+               .gate_decided = report_.check_passed && boot_known()};
     if (const std::string less = less_than_asked(1); !less.empty()) add(out.message, less);
     if (const std::string start = start_words(); !start.empty()) add(out.message, start);
     if (record_->state.drains()) {
@@ -276,14 +276,17 @@ class Judging {
     return out;
   }
 
+  /// The agent could not read it, if it is not known.
+  [[nodiscard]] bool boot_known() const { return !report_.boot_id.empty(); }
+
   /// Only a host with a check reports that it has not passed.
   [[nodiscard]] bool must_close() const {
-    const bool booted = !node_.gate_boot.empty() && node_.gate_boot != report_.boot_id;
+    const bool booted = boot_known() && !node_.gate_boot.empty() && node_.gate_boot != report_.boot_id;
     return booted && !report_.check_passed && !record_->state.has("DRAIN") && state_words().empty();
   }
 
   [[nodiscard]] Judged at_the_gate(bool others) const {
-    Judged out{.phase = Phase::kEnlisted, .message = down_while_unheard() ? "" : state_words(), .gate_decided = true};
+    Judged out{.phase = Phase::kEnlisted, .message = down_while_unheard() ? "" : state_words(), .gate_decided = boot_known()};
     if (others) {
       add(out.message, "it is drained by others too: " + slurm::said_by_others(record_->reason, Owner::kEnlistment));
     } else if (!report_.check_passed) {

@@ -28,8 +28,8 @@ struct Judged {
   /// The host has booted since the check passed, and it has not passed again: the node must be drained by our gate. Nobody
   /// drains it yet.
   bool close_gate = false;
-  /// The check has passed in this boot of the host, or the gate is closed: Node::gate_boot becomes Report::boot_id. So a node
-  /// that somebody resumes from the gate stays open.
+  /// The check has passed in this boot of the host, or the gate is closed: Node::gate_boot becomes Report::boot_id, which is
+  /// known. So a node that somebody resumes from the gate stays open.
   bool gate_decided = false;
   /// Slurm has no record of the node while slurmd runs: slurmd must register again, once. Node::registrations grows by one, and
   /// the phase is stored, before judge is called again. The result is true again only after the agent has carried that out, and

@@ -145,7 +145,7 @@ struct Node {
   Configuring configuring{};
   LiveWords live{};
   Marks marks{};                  ///< As Slurm last showed them.
-  core::WallTime silent_since{};  ///< Since when it is kSilent; 0: it is not.
+  core::WallTime silent_since{};  ///< Since when the host is silent; 0: it is not.
   friend bool operator==(const Node&, const Node&) = default;
 };
 

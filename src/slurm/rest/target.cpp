@@ -248,8 +248,10 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
 
   /// Returns the update that removes the holder's hold. Fails with kConflict if the node has no such hold.
   static core::Result<NodeUpdate> release(const Node& node, const Holder& holder, const std::string& seen) {
-    if (!kept_from_work(node)) return core::fail(ErrorCode::kConflict, "it is neither drained, nor failing, nor down");
     Holds holds = Holds::read(node.reason);
+    const bool left_over = !kept_from_work(node) && holds.has(holder) && !holds.others_than(holder);
+    if (!kept_from_work(node) && !left_over)
+      return core::fail(ErrorCode::kConflict, "it is neither drained, nor failing, nor down");
     if (!holds.has(holder) && !down_by_slurm(node))
       return core::fail(ErrorCode::kConflict, "its reason is not ours: \"" + node.reason + "\"");
     if (node.state.has("FAIL")) return core::fail(ErrorCode::kConflict, "somebody set it failing");
@@ -263,7 +265,8 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
       update.reason = holds.release(holder).reason();
       return update;
     }
-    update.state = node.state.base == "DOWN" ? "RESUME" : "UNDRAIN";
+    // Slurm before 26.05 keeps the reason of a node that somebody resumes.
+    if (!left_over) update.state = node.state.base == "DOWN" ? "RESUME" : "UNDRAIN";
     update.reason = kNotResponding;  // An empty reason would change nothing.
     return update;
   }
@@ -363,7 +366,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
           [this, owner = act.owner, name = act.node, seen = act.reason, expected = act.expected](const JobPtr& job) {
             // slurmctld refuses to delete a node with running jobs. It does not refuse if all its jobs are suspended, or if
             // somebody has drained the node meanwhile. Therefore the node is read last.
-            unless_held(job, name, [this, job, owner, name, seen, expected] {
+            unless_needed(job, owner, name, [this, job, owner, name, seen, expected] {
               if_kept(job, name, expected, &Impl::found_none, [job, owner, seen](Impl& self, const Node& node) {
                 if (node.reason != seen && kept_from_work(node) && given_by_others(node.reason, owner)) {
                   return self.fail(
@@ -570,6 +573,17 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
   void unless_held(const JobPtr& job, const std::string& name, std::function<void()> then) {
     unless_any(
         job, [name](const slurm::Job& row) { return row.holds(name); }, " holds it", std::move(then));
+  }
+
+  /// Calls `then` if no job holds the node and, for slurm-enlist, none waits for it by its name: Slurm would end that job.
+  void unless_needed(const JobPtr& job, Owner owner, const std::string& name, std::function<void()> then) {
+    if (owner != Owner::kEnlistment) return unless_held(job, name, std::move(then));
+    unless_any(
+        job,
+        [name](const slurm::Job& row) {
+          return row.holds(name) || (row.state == "PENDING" && core::hostlist_names(row.required_nodes, name));
+        },
+        " holds it, or waits for it by its name", std::move(then));
   }
 
   /// Reads all jobs live. Calls `then` if `such` is true for none. Otherwise fails; `what` is the end of the message.

@@ -297,6 +297,16 @@ TEST_F(TargetTest, ResumesOurDrainAndOurDown) {
   for (const core::Json& body : bodies) EXPECT_EQ(body["reason"], "Not responding") << "Slurm writes over that, and we do not";
 }
 
+TEST_F(TargetTest, ResumingANodeInServiceTakesOnlyItsReason) {
+  live("n1", R"("IDLE")", "slurm-operator: scale in");
+  ASSERT_TRUE(run(resume_node("c", Owner::kOperator, "n1", "slurm-operator: scale in")).value);
+  EXPECT_EQ(posted(), (std::vector<core::Json>{{{"reason", "Not responding"}}}));
+  EXPECT_EQ(failure(resume_node("c", Owner::kBridge, "n1")), ErrorCode::kConflict);
+  live("n1", R"("IDLE")", "slurm-operator: scale in; slurm-bridge: b");
+  EXPECT_EQ(failure(resume_node("c", Owner::kOperator, "n1")), ErrorCode::kConflict);
+  EXPECT_EQ(posted().size(), 1U);
+}
+
 TEST_F(TargetTest, ResumesNothingThatWasSaidSince) {
   live("n1", R"("DOWN","DRAIN")", "slurm-operator: Pod is terminating (uid)");
   EXPECT_EQ(run(resume_node("c", Owner::kOperator, "n1", "slurm-operator: scale in")).value.error().code, ErrorCode::kConflict);
@@ -502,6 +512,22 @@ TEST_F(TargetTest, DeletesANodeThatNothingHolds) {
   EXPECT_EQ(*result.value, (core::Json{{"deleted", true}}));
   EXPECT_EQ(http.asked("DELETE", kBase + "/node/n1"), 1);
   EXPECT_EQ(result.gates.size(), 1U);
+}
+
+TEST_F(TargetTest, ANodeForWhichAJobWaitsByItsNameIsNotDeletedByEnlistment) {
+  live("n1", R"("IDLE","DRAIN")", "slurm-enlist: leaving");
+  const auto awaits = [this](const std::string& nodes) {
+    http.on("GET", kBase + "/jobs/?update_time=",
+            testing::jobs(R"({"job_id":9,"job_state":["PENDING"],"nodes":"","required_nodes":")" + nodes + R"("})"));
+    return run(delete_node("c", Owner::kEnlistment, seen("n1", "slurm-enlist: leaving"), "x"));
+  };
+  const auto result = awaits("n[1-99999]");
+  ASSERT_FALSE(result.value);
+  EXPECT_EQ(result.value.error().code, ErrorCode::kBusy);
+  EXPECT_EQ(result.value.error().message, "job 9 (PENDING) holds it, or waits for it by its name");
+  EXPECT_EQ(writes(), 0);
+  EXPECT_TRUE(awaits("n2").value);
+  EXPECT_EQ(writes(), 1);
 }
 
 TEST_F(TargetTest, AnUnknownNodeCountsAsDeleted) {

@@ -48,6 +48,7 @@ struct FakeSlurm {
   std::map<int, FakeJob> jobs;
   std::vector<int> ended{};         ///< Jobs that it has ended because their partition or their node was taken away.
   std::vector<std::string> acts{};  ///< "drain slurmd-0: REASON", "delete slurmd-0", as they were carried out.
+  std::string given_reason{};       ///< The reason of the last update.
 
   /// A slurmd registers. Of a node that is known, its words are not read.
   void add(const Launch& launch) {
@@ -87,6 +88,7 @@ struct FakeSlurm {
   /// `scontrol update NodeName=NODE KEY=VALUE...`
   int update(const std::string& node, std::map<std::string, std::string> words) {
     if (!nodes.contains(node)) return 1;
+    given_reason = words["Reason"];
     if (const std::string state = words["State"]; !state.empty()) {
       const bool drain = state == "DRAIN";
       acts.push_back((drain ? "drain " : state + " ") + node + (drain ? ": " + words["Reason"] : ""));
