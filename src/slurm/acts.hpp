@@ -38,9 +38,9 @@ struct DrainNodes final : plan::Act {
 /// Returns to service a node that the holder drained or set down, or that slurmctld itself set down. Sends UNDRAIN for a
 /// drained node, and RESUME for one that is down. If others of our programs and installations have drained the node too, only
 /// removes the holder's part of the reason. Otherwise sets the reason "Not responding", because before 26.05 Slurm never clears
-/// a reason, and the next drain would keep it. Does only that to a node in service with a reason of the holder alone. Otherwise
-/// fails with kConflict if the live node is in service, is failing, or was taken out of service by somebody else. With `seen`,
-/// also fails if the holder's part has changed since, which the preStop hook of a worker can do.
+/// a reason, and the next drain would keep it. Fails with kConflict if the live node is in service, is failing, or was taken
+/// out of service by somebody else. With `seen`, also fails if the holder's part has changed since, which the preStop hook of a
+/// worker can do.
 struct ResumeNode final : plan::Act {
   ClusterKey cluster;
   Holder holder{Owner{}};
@@ -70,11 +70,11 @@ struct RestoreReason final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Deletes a node record. A node that Slurm does not have counts as done. Fails with kBusy if a job holds the node or, for
-/// slurm-enlist, waits for it by its name. The jobs are read live first, because slurmctld deletes the node nevertheless if all
-/// its jobs are suspended or wait. Fails with kConflict if the live node is not in the expected state, or if somebody else has
-/// since drained it, or set it down or failing, with another reason. Fails with kExpired if the evidence is too old. The record
-/// of a worker needs evidence, because the worker's pod is deleted after this act has succeeded.
+/// Deletes a node record. A node that Slurm does not have counts as done. Fails with kBusy if a job holds the node. The jobs
+/// are read live first, because slurmctld itself does not refuse the deletion if all jobs on the node are suspended. Fails with
+/// kConflict if the live node is not in the expected state, or if somebody else has since drained it, or set it down or
+/// failing, with another reason. Fails with kExpired if the evidence is too old. The record of a worker needs evidence, because
+/// the worker's pod is deleted after this act has succeeded.
 struct DeleteNode final : plan::Act {
   DeleteNode(ClusterKey in_cluster, Owner who, std::string name, std::string seen, std::string because,
              std::optional<NodeEvidence::Live> live)

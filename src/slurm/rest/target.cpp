@@ -249,7 +249,8 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
   /// Returns the update that removes the holder's hold. Fails with kConflict if the node has no such hold.
   static core::Result<NodeUpdate> release(const Node& node, const Holder& holder, const std::string& seen) {
     Holds holds = Holds::read(node.reason);
-    const bool left_over = !kept_from_work(node) && holds.has(holder) && !holds.others_than(holder);
+    const bool left_over =
+        holder.owner == Owner::kEnlistment && !kept_from_work(node) && holds.has(holder) && !holds.others_than(holder);
     if (!kept_from_work(node) && !left_over)
       return core::fail(ErrorCode::kConflict, "it is neither drained, nor failing, nor down");
     if (!holds.has(holder) && !down_by_slurm(node))
@@ -265,7 +266,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
       update.reason = holds.release(holder).reason();
       return update;
     }
-    // Slurm before 26.05 keeps the reason of a node that somebody resumes.
+    // Slurm before 26.05 keeps the reason of a node that somebody resumes. The other programs leave it there.
     if (!left_over) update.state = node.state.base == "DOWN" ? "RESUME" : "UNDRAIN";
     update.reason = kNotResponding;  // An empty reason would change nothing.
     return update;

@@ -298,12 +298,12 @@ TEST_F(TargetTest, ResumesOurDrainAndOurDown) {
 }
 
 TEST_F(TargetTest, ResumingANodeInServiceTakesOnlyItsReason) {
-  live("n1", R"("IDLE")", "slurm-operator: scale in");
-  ASSERT_TRUE(run(resume_node("c", Owner::kOperator, "n1", "slurm-operator: scale in")).value);
+  live("n1", R"("IDLE")", "slurm-enlist: joining");
+  ASSERT_TRUE(run(resume_node("c", Owner::kEnlistment, "n1", "slurm-enlist: joining")).value);
   EXPECT_EQ(posted(), (std::vector<core::Json>{{{"reason", "Not responding"}}}));
   EXPECT_EQ(failure(resume_node("c", Owner::kBridge, "n1")), ErrorCode::kConflict);
-  live("n1", R"("IDLE")", "slurm-operator: scale in; slurm-bridge: b");
-  EXPECT_EQ(failure(resume_node("c", Owner::kOperator, "n1")), ErrorCode::kConflict);
+  live("n1", R"("IDLE")", "slurm-bridge: b; slurm-enlist: joining");
+  EXPECT_EQ(failure(resume_node("c", Owner::kEnlistment, "n1")), ErrorCode::kConflict);
   EXPECT_EQ(posted().size(), 1U);
 }
 
@@ -524,7 +524,7 @@ TEST_F(TargetTest, ANodeForWhichAJobWaitsByItsNameIsNotDeletedByEnlistment) {
   const auto result = awaits("n[1-99999]");
   ASSERT_FALSE(result.value);
   EXPECT_EQ(result.value.error().code, ErrorCode::kBusy);
-  EXPECT_EQ(result.value.error().message, "job 9 (PENDING) holds it, or waits for it by its name");
+  EXPECT_EQ(result.value.error().message, "delete n1: job 9 (PENDING) holds it, or waits for it by its name");
   EXPECT_EQ(writes(), 0);
   EXPECT_TRUE(awaits("n2").value);
   EXPECT_EQ(writes(), 1);
