@@ -39,8 +39,8 @@ struct DrainNodes final : plan::Act {
 /// drained node, and RESUME for one that is down. If others of our programs and installations have drained the node too, only
 /// removes the holder's part of the reason. Otherwise sets the reason "Not responding", because before 26.05 Slurm never clears
 /// a reason, and the next drain would keep it. Fails with kConflict if the live node is in service, is failing, or was taken
-/// out of service by somebody else. With `seen`, also fails if the holder's part has changed since, which the preStop hook of a
-/// worker can do.
+/// out of service by somebody else. A node in service that still shows the holder's own reason loses that reason if the holder
+/// is slurm-enlist. With `seen`, also fails if the holder's part has changed since, which the preStop hook of a worker can do.
 struct ResumeNode final : plan::Act {
   ClusterKey cluster;
   Holder holder{Owner{}};
@@ -70,9 +70,9 @@ struct RestoreReason final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Deletes a node record. A node that Slurm does not have counts as done. Fails with kBusy if a job holds the node. The jobs
-/// are read live first, because slurmctld itself does not refuse the deletion if all jobs on the node are suspended. Fails with
-/// kConflict if the live node is not in the expected state, or if somebody else has since drained it, or set it down or
+/// Deletes a node record. A node that Slurm does not have counts as done. Fails with kBusy if a job holds the node, or, for
+/// slurm-enlist, if a pending job names it. The jobs are read live first, because slurmctld itself does not refuse the deletion
+/// if all jobs on the node are suspended. Fails with kConflict if the live node is not in the expected state, or if somebody else has since drained it, or set it down or
 /// failing, with another reason. Fails with kExpired if the evidence is too old. The record of a worker needs evidence, because
 /// the worker's pod is deleted after this act has succeeded.
 struct DeleteNode final : plan::Act {
