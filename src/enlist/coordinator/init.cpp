@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <map>
+#include <sstream>
 #include <utility>
 #include <vector>
 
@@ -56,10 +57,29 @@ core::Result<bool> user_exists(Host& host, const std::string& user) {
   return core::fail(ErrorCode::kUnavailable, "cannot find out whether user " + user + " exists: getent failed");
 }
 
+/// Reports whether SlurmUser can read a file, by its owner, its group and its mode.
+core::Result<bool> readable_by(Host& host, const std::string& user, const std::string& file) {
+  const core::Result<std::string> id = run(host, {"id", "-u", user}), groups = run(host, {"id", "-G", user}),
+                                  stat = run(host, {"stat", "-L", "-c", "%a %u %g", file});
+  for (const auto* told : {&id, &groups, &stat}) {
+    if (!*told) return std::unexpected(told->error());
+  }
+  unsigned mode = 0, owner = 0, group = 0;
+  if (!(std::istringstream(*stat) >> std::oct >> mode >> std::dec >> owner >> group))
+    return core::fail(ErrorCode::kInternal, "stat does not tell the mode and the owner of " + file);
+  if (std::strtoul(id->c_str(), nullptr, 10) == owner) return (mode & 0400U) != 0;
+  std::istringstream members(*groups);
+  for (unsigned one = 0; members >> one;) {
+    if (one == group) return (mode & 0040U) != 0;
+  }
+  return (mode & 0004U) != 0;
+}
+
 /// What is to be done, in this order, so that slurm.conf never names what does not exist yet.
 struct Work {
   bool make_user = false;
   bool make_jwt_key = false;
+  bool own_jwt_key = false;  ///< SlurmUser cannot read it, for example because init was cut off after making it.
   bool make_pool_file = false;
   bool write_conf = false;
   fs::path file{};       ///< slurm.conf itself, if its path is a symbolic link.
@@ -103,6 +123,11 @@ core::Result<Work> look(const InitOptions& options, Host& host) {
   const auto key = exists(host, work.checked.jwt_key);
   if (!key) return std::unexpected(key.error());
   work.make_jwt_key = !*key;
+  if (*key && work.slurm_user != "root") {
+    const auto readable = readable_by(host, work.slurm_user, work.checked.jwt_key);
+    if (!readable) return std::unexpected(readable.error());
+    work.own_jwt_key = !*readable;
+  }
   return work;
 }
 
@@ -111,21 +136,19 @@ std::vector<std::string> described(const Work& work, const InitOptions& options)
   if (work.make_user) out.push_back("make the system user " + options.slurmrestd_user + ", as whom slurmrestd runs");
   if (work.make_jwt_key)
     out.push_back(fmt::format("make the key {}, which only {} can read", work.checked.jwt_key, work.slurm_user));
+  if (work.own_jwt_key)
+    out.push_back(fmt::format("make {} the owner of {}, which it cannot read", work.slurm_user, work.checked.jwt_key));
   if (work.make_pool_file)
     out.push_back("make " + (options.slurm_conf.parent_path() / kPoolFile).string() + ", without pools yet");
   for (const std::string& change : work.checked.changes) out.push_back(options.slurm_conf.string() + ": " + change);
   return out;
 }
 
-/// Writes a file in place of another one, with its mode and its owner.
+/// Writes a file with the mode and the owner of another one.
 core::Result<void> replace(Host& host, const fs::path& file, const fs::path& like, const std::string& text) {
-  core::Result<std::string> stat = run(host, {"stat", "-c", "%a %u:%g", like.string()});
-  if (!stat) return std::unexpected(stat.error());
-  const std::string owner = stat->substr(stat->find(' ') + 1, stat->find('\n') - stat->find(' ') - 1);
-  const auto mode = static_cast<unsigned>(std::strtoul(stat->c_str(), nullptr, 8));
-  if (auto written = host.write(file, text, mode); !written) return written;
-  if (const auto owned = run(host, {"chown", owner, file.string()}); !owned) return std::unexpected(owned.error());
-  return {};
+  const core::Result<std::string> mode = run(host, {"stat", "-c", "%a", like.string()});
+  if (!mode) return std::unexpected(mode.error());
+  return host.write_as(file, text, static_cast<unsigned>(std::strtoul(mode->c_str(), nullptr, 8)), like);
 }
 
 core::Result<void> carry_out(const Work& work, const InitOptions& options, Host& host, core::Random& random) {
@@ -137,8 +160,14 @@ core::Result<void> carry_out(const Work& work, const InitOptions& options, Host&
   }
   if (work.make_jwt_key) {
     if (auto made = host.write(work.checked.jwt_key, random.bytes(kJwtKeyBytes), 0600); !made) return made;
+  }
+  if (work.make_jwt_key || work.own_jwt_key) {
     const auto owned = run(host, {"chown", work.slurm_user, work.checked.jwt_key});
     if (!owned) return std::unexpected(owned.error());
+  }
+  if (work.own_jwt_key) {
+    const auto readable = run(host, {"chmod", "u+r", work.checked.jwt_key});
+    if (!readable) return std::unexpected(readable.error());
   }
   if (work.make_pool_file) {
     if (auto made = host.write(folder / kPoolFile, pool_file({}), 0644); !made) return made;

@@ -31,7 +31,10 @@ struct InitTest : ::testing::Test {
   InitTest() {
     host.files[kConf] = kText;
     host.outputs = {{"getent passwd slurm-enlist", {2, "", ""}},
-                    {"stat -c", {0, "644 0:0\n", ""}},
+                    {"stat -c", {0, "644\n", ""}},
+                    {"id -u slurm", {0, "64\n", ""}},
+                    {"id -G slurm", {0, "64 70\n", ""}},
+                    {"stat -L -c %a %u %g /etc/slurm/jwt_hs256.key", {0, "600 64 0\n", ""}},
                     {"realpath " + kConf, {0, kConf + "\n", ""}}};
   }
   int run(bool yes) {
@@ -78,16 +81,43 @@ TEST_F(InitTest, WithYesItWritesTheIncludeLineLast) {
 
 TEST_F(InitTest, ALinkIsNotReplacedByAFile) {
   host.outputs.back().second.out = "/srv/site/slurm.conf\n";
-  host.outputs[1].second.out = "640 7:8\n";
+  host.outputs[1].second.out = "640\n";
   EXPECT_EQ(run(true), 0) << out;
   EXPECT_EQ(host.files[kConf], kText) << "the link is left alone";
   EXPECT_THAT(host.files["/srv/site/slurm.conf"], HasSubstr("Include slurm-enlist.conf"));
   EXPECT_EQ(host.modes["/srv/site/slurm.conf"], 0640U);
   EXPECT_EQ(host.files["/srv/site/slurm.conf.before-enlist"], kText);
-  EXPECT_THAT(host.ran, Contains("stat -c %a %u:%g /srv/site/slurm.conf"));
-  EXPECT_THAT(host.ran, Contains("chown 7:8 /srv/site/slurm.conf"));
+  EXPECT_THAT(host.ran, Contains("stat -c %a /srv/site/slurm.conf"));
+  EXPECT_EQ(host.owners_of["/srv/site/slurm.conf"], "/srv/site/slurm.conf") << "from the beginning, not by a second step";
+  EXPECT_EQ(host.owners_of["/srv/site/slurm.conf.before-enlist"], "/srv/site/slurm.conf");
   EXPECT_TRUE(host.files.contains("/etc/slurm/slurm-enlist.conf")) << "slurmctld looks for it beside the link";
   EXPECT_THAT(out, HasSubstr("The old file is /srv/site/slurm.conf.before-enlist."));
+}
+
+TEST_F(InitTest, AKeyThatSlurmUserCannotReadIsMended) {
+  ASSERT_EQ(run(true), 0) << out;
+  const std::string key = host.files["/etc/slurm/jwt_hs256.key"];
+  std::string& stat = host.outputs[4].second.out;
+  for (const char* good : {"600 64 0\n", "640 0 70\n", "444 0 0\n"}) {
+    stat = good;
+    EXPECT_EQ(run(true), 0) << out;
+    EXPECT_THAT(out, Not(HasSubstr("jwt_hs256.key"))) << good;
+  }
+  // The first one is what an init leaves that was cut off right after it made the key.
+  for (const char* bad : {"600 0 0\n", "200 64 0\n", "640 0 0\n", "604 0 70\n"}) {
+    stat = bad;
+    host.ran.clear();
+    EXPECT_EQ(run(false), 0);
+    EXPECT_THAT(out, HasSubstr("would change: make slurm the owner of /etc/slurm/jwt_hs256.key, which it cannot read")) << bad;
+    EXPECT_THAT(host.ran, Not(Contains(HasSubstr("chown"))));
+    EXPECT_EQ(run(true), 0) << out;
+    EXPECT_THAT(host.ran, Contains("chown slurm /etc/slurm/jwt_hs256.key"));
+    EXPECT_THAT(host.ran, Contains("chmod u+r /etc/slurm/jwt_hs256.key"));
+    EXPECT_EQ(host.files["/etc/slurm/jwt_hs256.key"], key) << "its content is kept";
+  }
+  host.outputs[2].second = {1, "", "id: 'slurm': no such user\n"};
+  EXPECT_EQ(run(true), 1);
+  EXPECT_THAT(out, HasSubstr("id failed: id: 'slurm': no such user"));
 }
 
 TEST_F(InitTest, MungeIsRefusedByName) {

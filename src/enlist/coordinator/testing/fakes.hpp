@@ -81,6 +81,11 @@ class FakeHost final : public Host {
     written.push_back(file);
     return {};
   }
+  core::Result<void> write_as(const std::filesystem::path& file, const std::string& text, unsigned mode,
+                              const std::filesystem::path& owner_of) override {
+    owners_of[file] = owner_of;
+    return write(file, text, mode);
+  }
   core::Result<void> remove(const std::filesystem::path& file) override {
     files.erase(file);
     return {};
@@ -88,6 +93,7 @@ class FakeHost final : public Host {
 
   std::map<std::filesystem::path, std::string> files;
   std::map<std::filesystem::path, unsigned> modes;
+  std::map<std::filesystem::path, std::filesystem::path> owners_of;  ///< Of what was written with the owner of another file.
   std::vector<std::filesystem::path> written;
   std::filesystem::path unreadable;
   std::vector<std::pair<std::string, Output>> outputs;  ///< By the beginning of the command.
