@@ -12,6 +12,8 @@ namespace fs = std::filesystem;
 
 constexpr core::Duration kShowAgain{200};
 constexpr core::Duration kAskLimit{20000};
+/// An agent that runs hears of the leave at once.
+constexpr core::Duration kQuiet{10000};
 
 class Leave {
  public:
@@ -50,6 +52,7 @@ class Leave {
  private:
   int wait() {
     const core::MonoTime began = parts_.now();
+    quiet_since_ = began;
     std::string shown;
     bool leaving = false;
     while (!options_.wait || parts_.now() - began < *options_.wait) {
@@ -60,6 +63,7 @@ class Leave {
         return 0;
       }
       show(shown, leaving);
+      warn_of_agent(leaving);
       if (leaving && stays_) return failed("the node stays: somebody has taken the wish back");
       parts_.sleep(kShowAgain);
     }
@@ -69,6 +73,10 @@ class Leave {
 
   void show(std::string& shown, bool& leaving) {
     const auto text = parts_.host.read(options_.agent.status_file);
+    if (const std::string now = text.value_or(""); now != status_) {
+      status_ = now;
+      quiet_since_ = parts_.now();
+    }
     const auto status = text ? core::parse_json(*text) : core::Result<core::Json>(core::Json::object());
     if (!status) return;
     const std::string phase = core::get_string(*status, {"phase"}), message = core::get_string(*status, {"message"}),
@@ -81,6 +89,31 @@ class Leave {
     shown = std::move(line);
   }
 
+  /// Says once if there is no agent that goes on leaving. The status of an agent that waits for jobs does not change either.
+  void warn_of_agent(bool leaving) {
+    if (warned_ || parts_.now() - quiet_since_ < kQuiet) return;
+    quiet_since_ = parts_.now();
+    const std::string service = fs::path(options_.agent.agent_unit).filename().string();
+    const std::string state = state_of(service);
+    const bool down = state == "inactive" || state == "failed";
+    if (!down && leaving) return;
+    warned_ = true;
+    std::string text = "the agent has not said for 10 s that the node leaves, and does the rest. Does slurm-enlist agent run?";
+    if (down) {
+      text = "the agent does not run (" + service + " is " + state +
+             "), and the host does not leave without it. Start it: systemctl start " + service;
+    } else if (!state.empty()) {
+      text = "the agent has not said for 10 s that the node leaves, and does the rest. See its log: journalctl -u " + service;
+    }
+    parts_.write_err("slurm-enlist leave: " + text + "\n");
+  }
+  /// Returns what systemd says of the agent's service; "": there is no such unit, or no systemd.
+  std::string state_of(const std::string& service) {
+    if (!parts_.host.read(options_.agent.agent_unit)) return "";
+    const auto output = parts_.host.run({"systemctl", "is-active", service}, kAskLimit, "");
+    return output ? output->out.substr(0, output->out.find('\n')) : "";
+  }
+
   int failed(const std::string& why) {
     parts_.write_err("slurm-enlist leave: " + why + "\n");
     return 1;
@@ -90,6 +123,9 @@ class Leave {
   const LeaveOptions& options_;
   const JoinParts& parts_;
   bool stays_ = false;
+  std::string status_;  ///< The status file as it was last seen.
+  core::MonoTime quiet_since_{};
+  bool warned_ = false;
 };
 
 }  // namespace

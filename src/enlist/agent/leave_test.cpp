@@ -11,6 +11,8 @@ namespace {
 
 using namespace std::chrono_literals;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
 
 class LeaveCommandTest : public ::testing::Test {
  protected:
@@ -77,6 +79,46 @@ TEST_F(LeaveCommandTest, EndsWhenSomebodyKeepsTheNode) {
   on_sleep = [&] { status("Ready", ""); };
   EXPECT_EQ(run(), 1);
   EXPECT_THAT(err, HasSubstr("the node stays"));
+}
+
+TEST_F(LeaveCommandTest, SaysOnceThatTheAgentDoesNotRun) {
+  host.files["/etc/systemd/system/slurm-enlist-agent.service"].first = "unit";
+  host.programs["systemctl is-active slurm-enlist-agent.service"] = {3, "inactive\n", ""};
+  status("Ready", "");
+  EXPECT_EQ(run({.wait = 9s}), 1);
+  EXPECT_THAT(err, Not(HasSubstr("does not run"))) << "it may still answer";
+  err.clear();
+  EXPECT_EQ(run({.wait = 100s}), 1);
+  EXPECT_EQ(err,
+            "slurm-enlist leave: the agent does not run (slurm-enlist-agent.service is inactive), and the host does not leave "
+            "without it. Start it: systemctl start slurm-enlist-agent.service\n"
+            "slurm-enlist leave: the host has not left after 100 s. It goes on leaving.\n");
+
+  err.clear();
+  status("Draining", "jobs run there: 12");  // It has ended while it waited.
+  EXPECT_EQ(run({.wait = 100s}), 1);
+  EXPECT_THAT(err, HasSubstr("the agent does not run"));
+}
+
+TEST_F(LeaveCommandTest, SaysThatTheAgentDoesNotAnswer) {
+  status("Ready", "");
+  EXPECT_EQ(run({.wait = 100s}), 1);
+  EXPECT_THAT(err, HasSubstr("the agent has not said for 10 s that the node leaves"));
+  EXPECT_THAT(err, HasSubstr("Does slurm-enlist agent run?"));
+  EXPECT_THAT(host.ran, IsEmpty()) << "there is no unit that systemd could know";
+  err.clear();
+  host.files["/etc/systemd/system/slurm-enlist-agent.service"].first = "unit";
+  host.programs["systemctl is-active slurm-enlist-agent.service"] = {0, "active\n", ""};
+  EXPECT_EQ(run({.wait = 100s}), 1);
+  EXPECT_THAT(err, HasSubstr("See its log: journalctl -u slurm-enlist-agent.service\n"));
+}
+
+TEST_F(LeaveCommandTest, AnAgentThatWaitsForJobsIsNotCalledDown) {
+  host.files["/etc/systemd/system/slurm-enlist-agent.service"].first = "unit";
+  host.programs["systemctl is-active slurm-enlist-agent.service"] = {0, "active\n", ""};
+  status("Draining", "jobs run there: 12");
+  EXPECT_EQ(run({.wait = 100s}), 1);
+  EXPECT_EQ(err, "slurm-enlist leave: the host has not left after 100 s. It goes on leaving.\n");
 }
 
 TEST_F(LeaveCommandTest, AWaitHasAnEnd) {
