@@ -506,10 +506,12 @@ TEST_F(CoordinatorTest, TheEndAnswersThoseWhoWait) {
   EXPECT_TRUE(stopped);
 }
 
-TEST(SlurmrestdTest, HasNoKeyAndOneAddress) {
+TEST(SlurmrestdTest, HasNoKeyAndASocketThatNobodyElseReaches) {
   const Command command = slurmrestd_command({.program = "/usr/sbin/slurmrestd", .user = "u", .slurm_conf = "/a/slurm.conf"});
   EXPECT_THAT(command.arguments, ::testing::ElementsAre("/usr/sbin/slurmrestd", "-a", "rest_auth/jwt", "-s",
-                                                        "openapi/slurmctld", "127.0.0.1:6832"));
+                                                        "openapi/slurmctld",
+                                                        "unix:/run/slurm-enlist-coordinator/slurmrestd"));
+  EXPECT_EQ(command.folder, "/run/slurm-enlist-coordinator");
   EXPECT_THAT(command.environment, ::testing::IsSupersetOf({"SLURM_CONF=/a/slurm.conf", "SLURM_JWT=daemon"}));
   EXPECT_EQ(command.user, "u");
 }
