@@ -57,6 +57,7 @@ struct JudgeInput {
   /// time.
   core::Duration refused_after{10'000};
   std::optional<std::size_t> max_node_count;  ///< MaxNodeCount of slurmctld, if known, to name a full table as the cause.
+  std::string two_hosts{};                    ///< Boots::two_hosts: the report is not that of one host.
 };
 
 /// Returns the phase. Confirmed means: Slurm's record has the instance id of the report, the pool among its features and its
