@@ -63,6 +63,7 @@ struct PoolsPlan : testing::Test {
     snapshot->partitions.clear();
     const std::string name = slurm::conf::marker_name(slurm::Owner::kEnlistment, hash(pools));
     snapshot->partitions[name] = {name, "", "INACTIVE"};
+    for (const auto& [own, pool] : pools) snapshot->partitions[own] = {own, "", "UP"};
     observed.slurm = snapshot;
   }
   void silence() {
@@ -128,6 +129,22 @@ TEST_F(PoolsPlan, AtRestDoesNothing) {
   observed.pools.at("cpu").next_number = 9;
   observed.pools.at("cpu").node_conf = "Weight=5";
   EXPECT_THAT(steps(), IsEmpty()) << "that is not in the file";
+}
+
+TEST_F(PoolsPlan, LoadsTheFileAgainWhenSlurmctldLacksAPartitionOfIt) {
+  // Somebody has removed lines, kept the marker, and reconfigured slurmctld.
+  std::string edited = text(observed.pools);
+  const std::size_t line = edited.find("PartitionName=cpu");
+  observed.file = edited.erase(line, edited.find('\n', line) + 1 - line);
+  snapshot->partitions.erase("cpu");
+  EXPECT_THAT(steps(), ElementsAre("write", "look for", "reconfigure"));
+  observed.file = text(observed.pools);
+  EXPECT_THAT(steps(), ElementsAre("look for", "reconfigure"));
+  ended(state_of(observed.pools), {}, 500ms);
+  EXPECT_THAT(steps(), IsEmpty()) << "it is not tried again at once";
+  EXPECT_TRUE(plan.wake());
+  snapshot->partitions["cpu"] = {"cpu", "", "UP"};
+  EXPECT_THAT(steps(), IsEmpty());
 }
 
 TEST_F(PoolsPlan, BeginsWithAFileWithoutPools) {
