@@ -1,7 +1,4 @@
 // Judges in which phase a node is, from its record and from what Slurm shows.
-//
-// Folder src/enlist/rules: the rules of enlistment, shared by the coordinator, the agent and the Juju charms. No I/O. Uses
-// slurm_plan and core.
 #pragma once
 
 #include <optional>
