@@ -37,6 +37,7 @@ class Machine final : public plan::Target {
     std::function<void(const Report&)> report;
     std::function<void()> ended;    ///< The host has left, and this process must end.
     std::function<bool()> at_rest;  ///< Nothing is expected to change: the host is read less often.
+    std::function<bool()> invalid;  ///< The coordinator says that the node is invalid.
   };
   /// `memory`: as it is in agent.json.
   Machine(core::Loop& loop, std::shared_ptr<Host> host, std::shared_ptr<Service> service, MachineOptions options, Memory memory,
