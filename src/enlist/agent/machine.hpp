@@ -26,7 +26,7 @@ struct MachineOptions {
   std::string gpu_detector{};  ///< A program that prints words for --conf, such as "Gres=gpu:a100:2". "": none.
 };
 
-/// Reads what cannot change while slurmd runs: the host's name, and what slurmd says of the hardware. Blocks.
+/// Reads what seldom changes while slurmd runs: the host's name, and what slurmd says of the hardware. Blocks.
 [[nodiscard]] core::Result<Facts> read_facts(Host& host, const MachineOptions& options);
 
 class Machine final : public plan::Target {

@@ -53,7 +53,8 @@ struct Memory {
   friend bool operator==(const Memory&, const Memory&) = default;
 };
 
-/// The facts of the host. They are read again while slurmd does not run, and the release also when slurmd's file is replaced.
+/// The facts of the host. They are read again while slurmd does not run, or while the node is invalid and no step runs. The
+/// release is also read when slurmd's file is replaced.
 struct Facts {
   std::string hostname, boot_id;
   std::string slurm_version;  ///< Of `slurmd -V`: "26.05.1".
