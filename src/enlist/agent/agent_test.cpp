@@ -439,6 +439,23 @@ TEST_F(AgentTest, ANewKeyIsWrittenAndLoaded) {
   EXPECT_EQ(report()["key_revision"], "k2");
 }
 
+TEST_F(AgentTest, AFileThatWasChangedIsPutBackAndReadAgain) {
+  begin(joined());
+  replies();
+  gives_key();
+  replies(Phase::kReady);
+  EXPECT_EQ(report()["key_loaded"], "k1");
+  // slurmd may have read it, if it was reloaded meanwhile.
+  files("/etc/slurm/slurm.key") = "an older key";
+  service->now.image = "another";
+  loop.advance(20s);
+  gives_key();
+  EXPECT_EQ(files("/etc/slurm/slurm.key"), "the key");
+  EXPECT_THAT(service->acts, ElementsAre("start", "reload"));
+  replies(Phase::kReady);
+  EXPECT_EQ(report()["key_loaded"], "k1");
+}
+
 TEST_F(AgentTest, AKeyOfOthersStays) {
   files("/etc/slurm/slurm.key") = "of another cluster";
   begin(joined());

@@ -316,7 +316,7 @@ void Machine::look() {
   if (!with_facts) seen->facts = seen_->facts;
   loop_.offload(
       [host = host_, service = service_, options = options_, seen, with_facts, late, before = seen_ ? seen_->program : "",
-       key = memory_.key.file, leaves = memory_.desired && !memory_.desired->leave.empty()] {
+       key = memory_.key.file, node = memory_.node, leaves = memory_.desired && !memory_.desired->leave.empty()] {
         seen->program = file_of(*host, options.slurmd);
         if (with_facts) seen->facts = read_facts(*host, options);
         if (late) read_late_facts(*host, *service, options, *seen);
@@ -326,7 +326,8 @@ void Machine::look() {
         seen->jwks = (options.slurm_folder / kJwksFile).string();
         seen->jwks_digest = digest_of_key(*host, options.slurm_folder, kJwksFile);
         seen->slurmd = see_slurmd(*service);
-        if (leaves) seen->steps = service->steps();
+        const auto& slurmd = seen->slurmd;
+        if (leaves || (slurmd && slurmd->arguments && launch_of(*slurmd->arguments).node != node)) seen->steps = service->steps();
         const auto path = options.slurm_folder / "slurm.conf";
         if (const auto conf = host->read(path)) {
           seen->local_conf = path.string();
@@ -448,8 +449,8 @@ void Machine::key_fetched(const std::shared_ptr<const WriteKey>& act, core::Resu
     return done({core::fail(ErrorCode::kInvalid, "the coordinator names no file of a key of auth/slurm"), {}});
   auto memory = std::make_shared<Memory>(act->memory);
   const KeyFile before = memory->key;
-  // slurmd has to read it, also if it is an earlier one again.
-  if (before.revision != key->revision) memory->loaded_key.clear();
+  // slurmd has to read it, also if it is an earlier one again: it may have read another one meanwhile.
+  memory->loaded_key.clear();
   memory->key = {key->file, key->revision, core::sha256_hex(key->content)};
   if (!before.file.empty() && before != memory->key) memory->former.push_back(before);
   if (memory->started_with.empty()) memory->started_with = before.file;  // An earlier agent did not note it.

@@ -100,6 +100,16 @@ std::string other_cluster(const Observed& observed) {
                   "; slurmd ignores it and takes that of " + ours);
 }
 
+/// Returns why slurmd must not be restarted as another node yet; "" if it may be. Slurm would take the jobs for lost.
+std::string other_node_works(const Seen& seen, const Launch& want) {
+  if (!own_runs(seen)) return {};
+  const std::string node = launch_of(*seen.slurmd->arguments).node;
+  if (node == want.node) return {};
+  const std::string begin = "slurmd runs as node " + node + " here, and becomes " + want.node + " when no job runs there: ";
+  if (!seen.steps) return begin + seen.steps.error().message;
+  return seen.steps->empty() ? "" : begin + "step " + seen.steps->front() + " runs";
+}
+
 std::string errors_of(const Observed& observed, const core::Result<std::optional<Launch>>& want, bool check_passed) {
   std::string out;
   const auto add = [&out](const std::string& error) {
@@ -111,6 +121,8 @@ std::string errors_of(const Observed& observed, const core::Result<std::optional
   } else if (!want) {
     add(want.error().message);
   }
+  if (!seen.key_digest) add(seen.key_digest.error().message);
+  if (want && *want) add(other_node_works(seen, **want));
   if (!seen.slurmd) {
     add(seen.slurmd.error().message);
   } else if (!seen.slurmd->running && !stops(observed.memory)) {
@@ -264,6 +276,15 @@ std::string status_of(const Observed& observed) {
 
 namespace {
 
+/// Returns why the slurmd that runs has to read its files and register again; "" if it has not.
+std::string why_reload(const Observed& observed) {
+  const Memory& memory = observed.memory;
+  if (memory.registrations < memory.desired->registrations) return "Slurm does not have the node";
+  if (memory.loaded_key != memory.key.revision) return "the key has changed";
+  if (!memory.stale_image) return "an earlier agent has not noted which slurmd has read the key";
+  return observed.seen->not_reloaded ? "it has not carried out the last reload" : "";
+}
+
 /// Adds the step by which the host leaves. The steps follow each other, one in a pass.
 void add_leave(const Observed& observed, plan::Plan& out) {
   const Memory& memory = observed.memory;
@@ -310,9 +331,16 @@ plan::Plan plan(const Observed& observed) {
     if (observed.memory == observed.saved) add_leave(observed, out);
     return out;
   }
-  const auto want = wanted(observed);
-  if (!want || !*want || !slurmd || slurmd->changing) return out;
+  if (!desired || !slurmd || slurmd->changing) return out;
   if (desired->key_revision.empty() || !observed.seen->key_digest) return out;
+  const auto want = wanted(observed);
+  const std::string reload = why_reload(observed);
+  if (!want || !*want || !other_node_works(*observed.seen, **want).empty()) {
+    // A reload needs no words: a slurmd without the key of the others would be cut off.
+    if (own_runs(*observed.seen) && !keeps_other_file(observed) && foreign_jwks(observed).empty() && !reload.empty())
+      out.lane("slurmd").add({kReload, reload, std::make_shared<ReloadSlurmd>(desired->registrations)});
+    return out;
+  }
 
   std::optional<Launch> runs;
   if (slurmd->running && slurmd->arguments) runs = launch_of(*slurmd->arguments);
@@ -326,16 +354,8 @@ plan::Plan plan(const Observed& observed) {
   } else if (keeps_other_file(observed) && observed.memory.restarted_for != observed.memory.key.revision) {
     out.lane("slurmd").add({kStart, "it keeps to the key file from when it was started",
                             std::make_shared<StartSlurmd>(**want, desired->registrations)});
-  } else if (observed.memory.registrations < desired->registrations) {
-    out.lane("slurmd").add({kReload, "Slurm does not have the node", std::make_shared<ReloadSlurmd>(desired->registrations)});
-  } else if (observed.memory.loaded_key != observed.memory.key.revision) {
-    out.lane("slurmd").add({kReload, "the key has changed", std::make_shared<ReloadSlurmd>(desired->registrations)});
-  } else if (!observed.memory.stale_image) {
-    out.lane("slurmd").add({kReload, "an earlier agent has not noted which slurmd has read the key",
-                            std::make_shared<ReloadSlurmd>(desired->registrations)});
-  } else if (observed.seen->not_reloaded) {
-    out.lane("slurmd").add(
-        {kReload, "it has not carried out the last reload", std::make_shared<ReloadSlurmd>(desired->registrations)});
+  } else if (!reload.empty()) {
+    out.lane("slurmd").add({kReload, reload, std::make_shared<ReloadSlurmd>(desired->registrations)});
   } else if (slurmd->file_missing) {
     out.lane("slurmd").add({kPrepare, "a file of its service is missing", std::make_shared<PrepareSlurmd>(**want)});
   } else if ((runs != *want || !observed.memory.prepared.empty()) && observed.memory.prepared != (*want)->conf) {

@@ -89,7 +89,7 @@ struct Seen {
   std::string local_cluster{};            ///< ClusterName in it.
   std::string jwks{};                     ///< The path of slurm.jwks. slurmd prefers it to a slurm.key.
   core::Result<std::string> jwks_digest;  ///< As key_digest, of slurm.jwks.
-  /// The steps on the host (Service::steps). Read only while the node leaves.
+  /// The steps on the host (Service::steps). Read only while the node leaves, or slurmd runs as another node.
   core::Result<std::vector<std::string>> steps = core::fail(core::ErrorCode::kUnavailable, "not read yet");
 };
 [[nodiscard]] bool same(const Seen& one, const Seen& other);

@@ -106,6 +106,45 @@ TEST(AgentPlan, TheKeyIsLoadedOnlyByAnotherProgramThanTheOneBefore) {
   EXPECT_EQ(report_of(observed).key_loaded, "");
 }
 
+TEST(AgentPlan, AKeyIsLoadedAlsoWhileTheWordsAreNotKnown) {
+  Observed observed = settled();
+  observed.seen->facts = core::fail(ErrorCode::kUnavailable, "slurmd -C: the driver hangs");
+  EXPECT_THAT(steps(reported(observed)), IsEmpty());
+  observed.memory.loaded_key = "k0";
+  observed.saved = observed.memory;
+  EXPECT_THAT(steps(reported(observed)), ElementsAre("reload slurmd: the key has changed"));
+  observed.seen->slurmd->keeps_plain_key = true;
+  observed.memory.key.file = "slurm.jwks";
+  observed.saved = observed.memory;
+  EXPECT_THAT(steps(reported(observed)), IsEmpty()) << "it needs a restart, with words";
+}
+
+TEST(AgentPlan, AKeyFileThatCannotBeReadIsSaid) {
+  Observed observed = settled();
+  observed.seen->key_digest = core::fail(ErrorCode::kUnavailable, "/etc/slurm/slurm.key: Input/output error");
+  EXPECT_EQ(report_of(observed).error, "/etc/slurm/slurm.key: Input/output error");
+}
+
+// A host that joins again after the coordinator has lost its records gets another node.
+TEST(AgentPlan, ASlurmdBecomesAnotherNodeOnlyWhenNothingRunsThere) {
+  Observed observed = settled();
+  observed.memory.node = observed.memory.desired->node = "gpu-8";
+  observed.saved = observed.memory;
+  const std::string begin = "slurmd runs as node gpu-1 here, and becomes gpu-8 when no job runs there: ";
+  EXPECT_THAT(steps(reported(observed)), IsEmpty());
+  EXPECT_EQ(report_of(observed).error, begin + "not read yet");
+  observed.seen->steps = std::vector<std::string>{"12.batch"};
+  EXPECT_THAT(steps(reported(observed)), IsEmpty());
+  EXPECT_EQ(report_of(observed).error, begin + "step 12.batch runs");
+  Observed newer = observed;
+  newer.memory.loaded_key = "k0";
+  newer.saved = newer.memory;
+  EXPECT_THAT(steps(reported(newer)), ElementsAre("reload slurmd: the key has changed"));
+  observed.seen->steps = std::vector<std::string>();
+  EXPECT_THAT(steps(reported(observed)), ElementsAre("start slurmd: it runs with other arguments"));
+  EXPECT_EQ(report_of(observed).error, "");
+}
+
 TEST(AgentPlan, StartsASlurmdThatDoesNotRun) {
   Observed observed = settled();
   observed.seen->slurmd = SlurmdSeen{};
@@ -159,6 +198,7 @@ TEST(AgentPlan, RestartsOnlyIfArgumentsThatMatterChanged) {
   other = settled();
   other.memory.desired->node = "gpu-2";
   other.saved = other.memory;
+  other.seen->steps = std::vector<std::string>();
   EXPECT_THAT(steps(reported(other)), ElementsAre("start slurmd: it runs with other arguments"));
 }
 
