@@ -18,11 +18,25 @@ mkdir -p "$out"
 stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
 
-# libraries_of PROGRAM: the packages that have them.
+# bundle PROGRAM ROOT: copies the libraries of which each Debian has another version, where the program looks for them first. Prints the
+# packages that they are from.
+bundle() {
+  local file owner
+  for file in $(ldd "$1" | awk '$1 ~ /^lib(fmt|prometheus-cpp-core|simdjson)\.so/ { print $3 }'); do
+    owner=$(dpkg -S "$(readlink -f "$file")" | cut -d: -f1)
+    install -D -m 0644 -t "$2/usr/lib/slurm-enlist" "$file"
+    install -D -m 0644 "/usr/share/doc/$owner/copyright" "$2/usr/share/doc/slurm-enlist/$owner.copyright"
+    echo "$owner"
+  done
+}
+
+# libraries_of ROOT BUNDLED...: the packages that have the other libraries of what is in ROOT.
 libraries_of() {
+  local root=$1
+  shift
   mkdir -p "$stage"/{source/debian,slurm-enlist/DEBIAN}
   printf 'Source: slurm-enlist\n\nPackage: slurm-enlist\nArchitecture: any\n' >"$stage/source/debian/control"
-  (cd "$stage/source" && dpkg-shlibdeps -O -e"$1") | sed -n 's/^shlibs:Depends=//p'
+  (cd "$stage/source" && dpkg-shlibdeps -O "${@/#/-x}" "$root"/usr/bin/* "$root"/usr/lib/slurm-enlist/*) | sed -n 's/^shlibs:Depends=//p'
 }
 
 # package NAME ARCHITECTURE: makes the package of the files in its stage.
@@ -43,7 +57,10 @@ package() {
 }
 
 install -D -m 0755 "$TOP/build/release/slurm-enlist" "$stage/slurm-enlist/usr/bin/slurm-enlist"
-libraries=$(libraries_of "$stage/slurm-enlist/usr/bin/slurm-enlist")
+bundled=$(bundle "$TOP/build/release/slurm-enlist" "$stage/slurm-enlist")
+[[ $(wc -w <<<"$bundled") == 3 ]] || die "the program is linked with other libraries than this script knows: ${bundled:-none}" "mend bundle in dev/packages.sh"
+# shellcheck disable=SC2086
+libraries=$(libraries_of "$stage/slurm-enlist" $bundled)
 [[ -n $libraries ]] || die "dpkg-shlibdeps names no libraries" "look at what it printed above"
 package slurm-enlist "$(dpkg --print-architecture)"
 

@@ -1,9 +1,8 @@
 #!/bin/bash
 # Makes root file systems with Debian's systemd, for the tests of slurm-enlist's packages.
 #
-#   systemd.sh debian     a plain Debian 12, without Slurm, slurm-enlist and its libraries
-#   systemd.sh TAG        the base of a Slurm release (build.sh), with systemd and the libraries that the packages in build/packages need.
-#                         They come from Debian 12, for which the packages are made.
+#   systemd.sh debian     a plain Debian 12, without Slurm and slurm-enlist
+#   systemd.sh TAG        the base of a Slurm release (build.sh), with systemd and what the packages in build/packages depend on
 #
 # They are kept beside the bases of build.sh:
 #   systemd-debian -> debian-HASH     a directory with rootfs
@@ -13,7 +12,6 @@
 
 cache=$CACHE/images
 suite=bookworm
-keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 
 say() { printf '[%4ds] %s\n' "$SECONDS" "$*" >&2; }
 fail() { say "failed: $*"; exit 1; }
@@ -35,7 +33,6 @@ debian_root() { # DIRECTORY
 systemd_layer() {
   mkdir -p "$1"/{upper,work,root}
   apt_options >"$1/apt.conf"
-  echo "deb [signed-by=$keyring] $(debian_mirror) $suite main" >"$1/sources.list"
   # shellcheck disable=SC2016
   unshare --mount --pid --fork --kill-child --propagation private bash -eu -c '
     root=$1/root
@@ -45,10 +42,9 @@ systemd_layer() {
     mount -t tmpfs tmpfs "$root/run"
     for device in null zero random urandom; do cp -a /dev/$device "$root/dev/"; done
     # The mounts hide these files. In the layer they are empty, or as they were.
-    for file in /etc/resolv.conf /etc/apt/apt.conf /etc/apt/sources.list.d/enlist.list; do mkdir -p "$root${file%/*}"; : >>"$root$file"; done
+    for file in /etc/resolv.conf /etc/apt/apt.conf; do mkdir -p "$root${file%/*}"; : >>"$root$file"; done
     mount --bind /etc/resolv.conf "$root/etc/resolv.conf"
     mount --bind "$1/apt.conf" "$root/etc/apt/apt.conf"
-    mount --bind "$1/sources.list" "$root/etc/apt/sources.list.d/enlist.list"
     certificate=$(sed -n "s/^Acquire::https::CAInfo \"\(.*\)\";$/\1/p" "$1/apt.conf")
     [[ -z $certificate ]] || install -D -m 0644 "$certificate" "$root$certificate"
     export DEBIAN_FRONTEND=noninteractive LC_ALL=C

@@ -152,6 +152,30 @@ def gpus_that_slurmd_does_not_find_are_named(site):
 
 
 @test(hosts=1)
+def a_driver_that_comes_late_is_found(site):
+    """Its node is invalid until then. slurmd is not restarted while a job runs."""
+    site.run("ctl", "sh", "-c", "echo GresTypes=gpu >>/etc/slurm/slurm.conf && echo 'Name=gpu File=/dev/gpu[0-1]' >/etc/slurm/gres.conf")
+    with_pool(site)
+    detector, devices = "/usr/local/bin/gpus", "mknod /dev/gpu0 c 1 3; mknod /dev/gpu1 c 1 3; :"
+    site.run("h1", "sh", "-c", devices)
+    site.write("h1", detector, "#!/bin/sh\necho Gres=gpu:2\n", "0755")
+    site.join("h1", site.token())
+    site.agent("h1", "--gpu-detector", detector)
+    site.ready("gpu-1")
+    site.write("h1", detector, "#!/bin/sh\n", "0755")
+    site.reboot("h1")
+    site.run("h1", "sh", "-c", devices)
+    site.agent("h1", "--gpu-detector", detector)
+    expect("gres/gpu" in site.phase("gpu-1", "Invalid"), f"the message is {site.nodes()['gpu-1']['message']}")
+    site.write("h1", detector, "#!/bin/sh\necho Gres=gpu:2\n", "0755")
+    wait("the registration is valid", lambda: "INVALID_REG" not in site.records()["gpu-1"]["state"], 3 * LIMIT)
+    wait("the drain is told", lambda: "it is drained by somebody else: gres/gpu" in site.nodes()["gpu-1"]["message"], LIMIT)
+    site.run("ctl", "scontrol", "update", "nodename=gpu-1", "state=resume")
+    site.ready("gpu-1")
+    expect(site.out("ctl", "srun", "--gres=gpu:2", "hostname") == "h1", "no job runs there")
+
+
+@test(hosts=1)
 def an_agent_that_is_killed_disturbs_nothing(site):
     with_pool(site)
     site.enlist("h1")
@@ -1018,11 +1042,17 @@ def a_slurm_conf_of_another_cluster_is_named(site):
     with_pool(site)
     foreign = "ClusterName=other\nSlurmctldHost=elsewhere\nNodeName=x CPUs=1\nPartitionName=y Nodes=x\n"
     site.write("h1", "/etc/slurm/slurm.conf", foreign)
-    site.enlist("h1")
+    site.script("spawn", "h1", "h1.join.log", "sh", "-c",
+                f'slurm-enlist join --token "$0" --no-service --wait {LIMIT}; echo "exit code $?"', site.token())
+    wait("h1 has joined", lambda: "This host is gpu-1" in site.log("h1.join.log"), LIMIT)
+    site.agent("h1")
     wait("it is ready", lambda: site.nodes()["gpu-1"]["phase"] == "Ready" and idle(site.records()["gpu-1"]), LIMIT)
+    wait("join ends", lambda: "exit code" in site.log("h1.join.log"), 2 * LIMIT)
+    expect("exit code 0" in site.log("h1.join.log"), f"join said {site.log('h1.join.log')}")
     note = "note: /etc/slurm/slurm.conf is of the cluster other; slurmd ignores it and takes that of plain"
     wait("the coordinator names it", lambda: note in site.nodes()["gpu-1"]["message"], LIMIT)
-    wait("the host names it", lambda: note in site.status("h1")["error"], LIMIT)
+    wait("the host names it", lambda: site.status("h1")["note"] == note, LIMIT)
+    expect("error" not in site.status("h1"), f"the agent says {site.status('h1')}")
     expect(site.out("ctl", "srun", "hostname") == "h1", "no job runs there")
     expect(site.out("h1", "cat", "/etc/slurm/slurm.conf") == foreign.strip(), "the file was changed")
 
@@ -1083,12 +1113,17 @@ NOT_VERIFIED = ("uthentication", "could not find kid", "jwt_decode", "decode_jwt
 SIGNED_FOR = 20
 
 
+def move_to_jwks(site):
+    """Moves the key to a slurm.jwks, as an administrator does."""
+    site.run("ctl", "sh", "-c", """cd /etc/slurm && umask 077 &&
+        printf '{"keys": [{"alg": "HS256", "kty": "oct", "kid": "first", "k": "%s"}]}' "$(base64 -w0 slurm.key)" >slurm.jwks &&
+        chown --reference=slurm.key slurm.jwks && rm slurm.key && scontrol reconfigure""")
+
+
 def ready_to_rotate(site):
-    """Moves the key to a slurm.jwks, as an administrator does, and makes what it has signed expire soon."""
-    site.run("ctl", "sh", "-c", f"""cd /etc/slurm && umask 077 &&
-        printf '{{"keys": [{{"alg": "HS256", "kty": "oct", "kid": "first", "k": "%s"}}]}}' "$(base64 -w0 slurm.key)" >slurm.jwks &&
-        chown --reference=slurm.key slurm.jwks && rm slurm.key && echo AuthInfo=ttl={SIGNED_FOR},cred_expire={SIGNED_FOR} >>slurm.conf &&
-        scontrol reconfigure""")
+    """Moves the key to a slurm.jwks, and makes what it has signed expire soon."""
+    site.run("ctl", "sh", "-c", f"echo AuthInfo=ttl={SIGNED_FOR},cred_expire={SIGNED_FOR} >>/etc/slurm/slurm.conf")
+    move_to_jwks(site)
 
 
 def rotation(site):
@@ -1184,6 +1219,45 @@ def the_auth_key_rotates_under_jobs(site):
     for host in ("ctl", *slurmds):
         places = {path: mode for path, (mode, text) in site.files(host).items() if key in text}
         expect(places == {"/etc/slurm/slurm.jwks": 0o600}, f"{host}: the key is in {places}")
+
+
+@test(hosts=1)
+def the_auth_key_changes_its_file_under_a_job(site):
+    """From slurm.key to slurm.jwks and back, with the same key: one file is left, and slurmd signs with it."""
+    with_pool(site)
+    site.enlist("h1")
+    site.ready("gpu-1")
+    job = site.submit("--mem=100")
+    back = """cd /etc/slurm && umask 077 && sed 's/.*"k": "\\([^"]*\\)".*/\\1/' slurm.jwks | base64 -d >slurm.key &&
+        chown --reference=slurm.jwks slurm.key && rm slurm.jwks && scontrol reconfigure"""
+
+    def has_moved(to):
+        def holds():
+            report = site.nodes()["gpu-1"]["report"]
+            same = site.out("ctl", "sha256sum", f"/etc/slurm/{to}") == site.run("h1", "sha256sum", f"/etc/slurm/{to}", check=False).stdout.strip()
+            return same and report["key_revision"] and report["key_loaded"] == report["key_revision"]
+
+        wait(f"slurmd has {to}", holds, LIMIT)
+        wait(f"only {to} is left", lambda: site.out("h1", "sh", "-c", "ls -A /etc/slurm | grep -E 'key|jwks'") == to, LIMIT)
+        expect(len(site.processes("h1", "/usr/sbin/slurmd")) == 1, "slurmd does not run once")
+        wait("a job runs", lambda: site.run("ctl", "srun", "--mem=100", "hostname", check=False).stdout.strip() == "h1", LIMIT)
+
+    for _ in range(2):
+        move_to_jwks(site)
+        has_moved("slurm.jwks")
+        site.run("ctl", "sh", "-c", back)
+        has_moved("slurm.key")
+    expect(not (lines := not_verified(site, "h1")), f"messages were not verified: {lines}")
+    site.ends_well(job, "h1")
+    site.ready("gpu-1")
+    # A slurm.jwks of somebody else stays, and slurmd does not sign with it.
+    site.write("h1", "/etc/slurm/slurm.jwks", "{}", "0600")
+    wait("it is named", lambda: "/etc/slurm/slurm.jwks has another key" in site.nodes()["gpu-1"]["message"], LIMIT)
+    site.run("h1", "rm", "/etc/slurm/slurm.jwks")
+    site.ready("gpu-1")
+    site.run("ctl", "slurm-enlist", "node", "remove", "gpu-1")
+    wait("it has left", lambda: not site.nodes(), LIMIT)
+    wait("no key is left", lambda: not site.out("h1", "sh", "-c", "ls -A /etc/slurm | grep -E 'key|jwks' || :"), LIMIT)
 
 
 @test(hosts=1)

@@ -26,6 +26,7 @@ inside() {
   check "apt adds them" quiet apt-get -q -y --fix-broken install
   check "both are installed" eval 'installed slurm-enlist && installed slurm-enlist-coordinator'
   check "the program runs" test "$(slurm-enlist --version)" = "$(dpkg-query --show --showformat='${Version}' slurm-enlist)"
+  check "with the libraries of its package" test "$(ldd /usr/bin/slurm-enlist | grep -c /lib/slurm-enlist/)" = 3
   check "all files are as they were packed" says_nothing dpkg --verify slurm-enlist slurm-enlist-coordinator
   check "systemd accepts the coordinator's unit" says_nothing systemd-analyze verify --man=no $units/slurm-enlist-coordinator.service
   check "it is not enabled" test "$(systemctl is-enabled slurm-enlist-coordinator)" = disabled

@@ -32,7 +32,8 @@ Agent::Agent(core::Loop& loop, core::Random& random, core::Logger& log, net::Htt
                       log_.info("this host has left the cluster");
                       if (left) left();
                     },
-                .at_rest = [this] { return at_rest(); }}),
+                .at_rest = [this] { return at_rest(); },
+                .invalid = [this] { return told_.phase == to_string(Phase::kInvalid); }}),
       executor_(loop, machine_),
       passes_(loop, random, log, executor_, {},
               {.may_begin = [this] { return machine_.ended() > 0; },

@@ -28,6 +28,7 @@ struct FakeService final : Service {
   core::Result<void> start(const std::vector<std::string>& arguments) override {
     acts.emplace_back("start");
     if (broken) return core::fail(ErrorCode::kUnavailable, "systemctl restart: no");
+    if (on_start) on_start();
     now = {.running = true, .arguments = arguments, .image = std::to_string(++images)};
     return {};
   }
@@ -54,6 +55,7 @@ struct FakeService final : Service {
   ServiceState now;
   core::Result<std::vector<std::string>> on_host = std::vector<std::string>();
   std::vector<std::string> acts;
+  std::function<void()> on_start;
   bool broken = false, reloads = true;
   int images = 0;
 };
@@ -175,11 +177,215 @@ TEST_F(AgentTest, ASlurmdThatKeepsToASlurmKeyIsRestartedOnce) {
   gives_key("two keys", "k2", "slurm.jwks");
   EXPECT_THAT(service->acts, ElementsAre("start", "start")) << "a reload would read the file from before";
   EXPECT_EQ(files("/etc/slurm/slurm.jwks"), "two keys");
-  EXPECT_EQ(files("/etc/slurm/slurm.key"), "the key") << "a slurmd that reloads meanwhile needs it";
   EXPECT_EQ(report()["key_loaded"], "k2");
+  EXPECT_FALSE(host->files.contains("/etc/slurm/slurm.key")) << "nothing reads it any more";
   service->now.keeps_plain_key = true;  // Its environment has it from elsewhere.
   loop.advance(10min);
   EXPECT_THAT(service->acts, ElementsAre("start", "start"));
+}
+
+TEST_F(AgentTest, ASlurmKeyIsNeededUntilSlurmdHasTheSlurmJwks) {
+  begin(joined());
+  replies();
+  gives_key();
+  desired.key_revision = "k2";
+  replies(Phase::kReady);
+  service->broken = true;
+  gives_key("two keys", "k2", "slurm.jwks");
+  loop.advance(1min);
+  EXPECT_EQ(files("/etc/slurm/slurm.key"), "the key") << "a slurmd that reloads meanwhile needs it";
+  service->broken = false;
+  loop.advance(5min);
+  EXPECT_FALSE(host->files.contains("/etc/slurm/slurm.key"));
+}
+
+/// A host whose key was in a slurm.jwks and moves to a slurm.key. slurmd prefers a slurm.jwks as long as there is one.
+struct MovingKeyTest : AgentTest {
+  MovingKeyTest() { memory.desired = desired; }
+  /// As it is before the move.
+  void at_work() {
+    begin(joined());
+    replies();
+    gives_key("keys", "k1", "slurm.jwks");
+    replies(Phase::kReady);
+    arguments = service->now.arguments;
+  }
+  void moves() {
+    desired.key_revision = "k2";
+    replies(Phase::kReady);
+  }
+  [[nodiscard]] Memory saved() {
+    const auto read = memory_from(files("/var/lib/slurm-enlist/agent.json"));
+    EXPECT_TRUE(read) << read.error().message;
+    return *read;
+  }
+  /// The process ends without a word, and the next one has what is in the file.
+  void next_process(const Memory& noted) {
+    agent.reset();
+    transport.pending.clear();
+    begin(noted);
+    replies(Phase::kReady);
+  }
+  void has_moved() {
+    EXPECT_EQ(files("/etc/slurm/slurm.key"), "the key");
+    EXPECT_FALSE(host->files.contains("/etc/slurm/slurm.jwks"));
+    EXPECT_EQ(report()["key_loaded"], "k2");
+    EXPECT_EQ(report()["error"], "");
+    EXPECT_THAT(saved().former, IsEmpty());
+    EXPECT_EQ(saved().started_with, "slurm.key");
+    const auto acts = service->acts;
+    loop.advance(10min);
+    EXPECT_EQ(service->acts, acts);
+  }
+  Memory memory = joined();
+  std::optional<std::vector<std::string>> arguments;
+};
+
+TEST_F(MovingKeyTest, TheFormerFileIsRemovedRightBeforeTheRestart) {
+  at_work();
+  service->on_start = [this] {
+    EXPECT_FALSE(host->files.contains("/etc/slurm/slurm.jwks")) << "slurmd would read it";
+    EXPECT_EQ(files("/etc/slurm/slurm.key"), "the key");
+  };
+  moves();
+  gives_key("the key", "k2", "slurm.key");
+  EXPECT_THAT(service->acts, ElementsAre("start", "start")) << "a reload would not find its file any more";
+  EXPECT_EQ(service->now.arguments, arguments);
+  has_moved();
+}
+
+TEST_F(MovingKeyTest, GoesOnWhereverTheProcessEnds) {
+  const std::string jwks_digest = core::sha256_hex("keys"), key_digest = core::sha256_hex("the key");
+  at_work();
+  const Memory before = saved();
+  Memory noted = before;
+  noted.desired->key_revision = desired.key_revision = "k2";
+  noted.key = {"slurm.key", "k2", key_digest};
+  noted.former = {{"slurm.jwks", "k1", jwks_digest}};
+  noted.loaded_key.clear();
+  const ServiceState running = service->now;
+  enum Point { kNoted, kWritten, kRemoved, kRestarted };
+  for (const Point point : {kNoted, kWritten, kRemoved, kRestarted}) {
+    SCOPED_TRACE(point);
+    host->files.erase("/etc/slurm/slurm.key");
+    files("/etc/slurm/slurm.jwks") = "keys";
+    service->acts.clear();
+    service->now = running;
+    if (point >= kWritten) host->files["/etc/slurm/slurm.key"] = {"the key", 0600};
+    if (point >= kRemoved) host->files.erase("/etc/slurm/slurm.jwks");
+    if (point == kRestarted) service->now.image = "restarted";
+    next_process(noted);
+    if (point == kNoted) gives_key("the key", "k2", "slurm.key");
+    EXPECT_THAT(service->acts, ElementsAre("start"));
+    has_moved();
+  }
+}
+
+TEST_F(MovingKeyTest, TheNoteOfTheFormerFileComesBeforeTheNewFile) {
+  at_work();
+  moves();
+  bool noted = false;
+  host->on_write = [&](const std::filesystem::path& file) {
+    if (file != "/etc/slurm/slurm.key") return;
+    const Memory memory = saved();
+    noted = wrote(memory, "slurm.jwks", core::sha256_hex("keys")) && memory.started_with == "slurm.jwks";
+  };
+  gives_key("the key", "k2", "slurm.key");
+  EXPECT_TRUE(noted);
+  host->on_write = {};
+}
+
+TEST_F(MovingKeyTest, AHostThatBootsInTheMidstStartsWithTheNewFile) {
+  at_work();
+  Memory noted = saved();
+  noted.desired->key_revision = desired.key_revision = "k2";
+  noted.key = {"slurm.key", "k2", core::sha256_hex("the key")};
+  noted.former = {{"slurm.jwks", "k1", core::sha256_hex("keys")}};
+  host->files["/etc/slurm/slurm.key"] = {"the key", 0600};
+  service->now = {.running = false, .arguments = service->now.arguments};
+  next_process(noted);
+  EXPECT_THAT(service->acts, ElementsAre("start", "start"));
+  has_moved();
+}
+
+TEST_F(MovingKeyTest, AFileThatSomebodyElseHasWrittenStaysAndIsNamed) {
+  at_work();
+  files("/etc/slurm/slurm.jwks") = "of another cluster";
+  moves();
+  gives_key("the key", "k2", "slurm.key");
+  loop.advance(1min);
+  EXPECT_EQ(files("/etc/slurm/slurm.jwks"), "of another cluster");
+  EXPECT_THAT(service->acts, ElementsAre("start")) << "slurmd goes on as it is";
+  EXPECT_THAT(report()["error"].get<std::string>(), HasSubstr("/etc/slurm/slurm.jwks has another key"));
+  EXPECT_EQ(report()["key_loaded"], "");
+  host->files.erase("/etc/slurm/slurm.jwks");
+  loop.advance(1min);
+  EXPECT_THAT(service->acts, ElementsAre("start", "start"));
+  has_moved();
+}
+
+TEST_F(MovingKeyTest, AJwksOfOthersKeepsASlurmdFromItsFirstStart) {
+  files("/etc/slurm/slurm.jwks") = "of another cluster";
+  begin(joined());
+  replies();
+  gives_key();
+  EXPECT_THAT(service->acts, IsEmpty());
+  EXPECT_THAT(report()["error"].get<std::string>(), HasSubstr("/etc/slurm/slurm.jwks has another key"));
+}
+
+TEST_F(MovingKeyTest, TheKeyMayMoveBackBeforeTheFormerFileIsGone) {
+  at_work();
+  service->broken = true;
+  moves();
+  gives_key("the key", "k2", "slurm.key");
+  files("/etc/slurm/slurm.jwks") = "keys";  // As if its removal had failed.
+  desired.key_revision = "k3";
+  replies(Phase::kReady);
+  service->broken = false;
+  gives_key("other keys", "k3", "slurm.jwks");
+  loop.advance(5min);
+  EXPECT_EQ(files("/etc/slurm/slurm.jwks"), "other keys") << "the file was ours";
+  EXPECT_FALSE(host->files.contains("/etc/slurm/slurm.key"));
+  EXPECT_EQ(report()["key_loaded"], "k3");
+  EXPECT_EQ(report()["error"], "");
+  EXPECT_THAT(saved().former, IsEmpty());
+}
+
+TEST_F(MovingKeyTest, AHostThatLeavesInTheMidstKeepsNoKey) {
+  at_work();
+  moves();
+  service->broken = true;
+  gives_key("the key", "k2", "slurm.key");
+  files("/etc/slurm/slurm.jwks") = "keys";
+  host->leftovers_removed.clear();
+  desired.leave = kLeaveStop;
+  replies(Phase::kStopping);
+  desired.leave = kLeaveClean;
+  replies(Phase::kGone);
+  EXPECT_EQ(report()["left"], true);
+  EXPECT_FALSE(host->files.contains("/etc/slurm/slurm.key"));
+  EXPECT_FALSE(host->files.contains("/etc/slurm/slurm.jwks"));
+  EXPECT_THAT(host->leftovers_removed, ::testing::UnorderedElementsAre("/etc/slurm/slurm.key", "/etc/slurm/slurm.jwks"));
+}
+
+TEST_F(MovingKeyTest, AKeyThatWasNotedAndNotWrittenLeavesWithTheHost) {
+  at_work();
+  Memory noted = saved();
+  noted.key = {"slurm.jwks", "k2", core::sha256_hex("other keys")};
+  noted.former = {{"slurm.jwks", "k1", core::sha256_hex("keys")}};
+  noted.desired->leave = desired.leave = kLeaveStop;
+  next_process(noted);
+  desired.leave = kLeaveClean;
+  replies(Phase::kGone);
+  EXPECT_EQ(report()["left"], true);
+  EXPECT_FALSE(host->files.contains("/etc/slurm/slurm.jwks"));
+}
+
+TEST_F(AgentTest, WhatAKilledWriteOfTheKeyHasLeftIsRemoved) {
+  begin(joined());
+  replies();
+  gives_key();
+  EXPECT_THAT(host->leftovers_removed, ElementsAre("/etc/slurm/slurm.key"));
 }
 
 TEST_F(AgentTest, ACoordinatorThatIsAwayStopsNothing) {
@@ -231,6 +437,23 @@ TEST_F(AgentTest, ANewKeyIsWrittenAndLoaded) {
   EXPECT_EQ(files("/etc/slurm/slurm.key"), "another key");
   EXPECT_THAT(service->acts, ElementsAre("start", "reload"));
   EXPECT_EQ(report()["key_revision"], "k2");
+}
+
+TEST_F(AgentTest, AFileThatWasChangedIsPutBackAndReadAgain) {
+  begin(joined());
+  replies();
+  gives_key();
+  replies(Phase::kReady);
+  EXPECT_EQ(report()["key_loaded"], "k1");
+  // slurmd may have read it, if it was reloaded meanwhile.
+  files("/etc/slurm/slurm.key") = "an older key";
+  service->now.image = "another";
+  loop.advance(20s);
+  gives_key();
+  EXPECT_EQ(files("/etc/slurm/slurm.key"), "the key");
+  EXPECT_THAT(service->acts, ElementsAre("start", "reload"));
+  replies(Phase::kReady);
+  EXPECT_EQ(report()["key_loaded"], "k1");
 }
 
 TEST_F(AgentTest, AKeyOfOthersStays) {
@@ -288,6 +511,35 @@ TEST_F(AgentTest, TheReleaseOfASlurmdThatWasReplacedIsReported) {
   loop.advance(1min);
   EXPECT_EQ(asked(), before);
   EXPECT_THAT(service->acts, ElementsAre("start")) << "the slurmd that runs is left alone";
+}
+
+TEST_F(AgentTest, AnInvalidNodeGetsTheWordsOfADriverThatComesLate) {
+  options.gpu_detector = "/usr/local/bin/gpus";
+  host->programs[options.gpu_detector] = {};
+  begin(joined());
+  replies();
+  gives_key();
+  replies(Phase::kReady);
+  host->programs[options.gpu_detector].out = "Gres=gpu:a100:2\n";
+  loop.advance(5min);
+  EXPECT_THAT(service->acts, ElementsAre("start")) << "a node in service is left alone";
+  service->on_host = {"12.batch"};
+  replies(Phase::kInvalid, "INVALID_REG");
+  loop.advance(5min);
+  service->on_host = core::fail(ErrorCode::kUnavailable, "/proc: Input/output error");
+  loop.advance(5min);
+  EXPECT_THAT(service->acts, ElementsAre("start")) << "a step runs, or may run";
+  service->on_host = std::vector<std::string>();
+  loop.advance(2min);
+  EXPECT_THAT(service->acts, ElementsAre("start", "start"));
+  EXPECT_THAT(launch_of(*service->now.arguments).conf, HasSubstr("Gres=gpu:a100:2"));
+  const auto asked = std::ranges::count(host->ran, options.gpu_detector);
+  loop.advance(10min);
+  EXPECT_LE(std::ranges::count(host->ran, options.gpu_detector) - asked, 10);
+  host->programs[options.gpu_detector].status = 1;
+  loop.advance(5min);
+  EXPECT_THAT(service->acts, ElementsAre("start", "start"));
+  EXPECT_EQ(report()["error"], "") << "what was read before stays";
 }
 
 TEST_F(AgentTest, WithoutSlurmdTheReportSaysSo) {
@@ -507,6 +759,8 @@ TEST(AgentMemory, ComesBackAsItWas) {
   memory.desired = Desired{.node = "gpu-1", .pool = "gpu", .cluster = "lab"};
   memory.desired->controllers = {"a:6817"};
   memory.key = {"slurm.key", "k1", "d"};
+  memory.former = {{"slurm.jwks", "k0", "e"}, {"slurm.key", "k8", "f"}};
+  memory.started_with = "slurm.jwks";
   memory.loaded_key = "k0";
   memory.stale_image = "7.1.8";
   memory.restarted_for = "k9";

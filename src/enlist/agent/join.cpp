@@ -196,7 +196,9 @@ class Join {
       const std::string phase = core::get_string(status, {"phase"}), message = core::get_string(status, {"message"});
       error = core::get_string(status, {"error"});
       std::string line = phase.empty() ? "" : phase + (message.empty() ? "" : ": " + message);
-      if (!error.empty() && !message.contains(error)) line += (line.empty() ? "" : " (") + error + (line.empty() ? "" : ")");
+      for (const std::string& more : {error, core::get_string(status, {"note"})}) {
+        if (!more.empty() && !message.contains(more)) line += (line.empty() ? "" : " (") + more + (line.empty() ? "" : ")");
+      }
       if (!line.empty() && line != shown) say(line);
       if (!line.empty()) shown = line;
       if (phase == to_string(Phase::kReady)) return 0;

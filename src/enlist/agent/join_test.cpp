@@ -148,6 +148,13 @@ TEST_F(JoinTest, WhatTheAgentAndTheCoordinatorBothSayIsShownOnce) {
   EXPECT_THAT(out, HasSubstr("\nRefused: slurmd ended: no disk\n"));
 }
 
+TEST_F(JoinTest, ANoteOfTheAgentIsShown) {
+  statuses.emplace_back(1s, core::Json{{"phase", "Starting"}, {"message", ""}, {"note", "note: a"}}.dump());
+  statuses.emplace_back(2s, core::Json{{"phase", "Ready"}, {"message", "note: a"}, {"note", "note: a"}}.dump());
+  EXPECT_EQ(run(), 0) << err;
+  EXPECT_THAT(out, HasSubstr("\nStarting (note: a)\nReady: note: a\n"));
+}
+
 TEST_F(JoinTest, ACoordinatorThatIsAwayIsAskedForTenSeconds) {
   replies = {core::fail(ErrorCode::kUnavailable, "connection refused")};
   EXPECT_EQ(run(), 1);

@@ -23,9 +23,10 @@ constexpr core::Duration kLookAtStart{250}, kLookOnTheWay{1000}, kLookAtRest{100
 constexpr core::Duration kStarts{5000};       ///< So long after an act, slurmd counts as starting.
 constexpr core::Duration kCheckAgain{5000};   ///< After a check that did not pass.
 constexpr core::Duration kFactsAgain{10000};  ///< While slurmd does not run: a driver may come late.
+constexpr core::Duration kFactsLate{60000};   ///< While it runs, and its node is invalid.
 /// slurmd waits for the requests that it handles before it reloads, and for their prologs.
 constexpr core::Duration kReloads{120'000};
-constexpr std::array<std::string_view, 2> kKeyFiles = {"slurm.key", "slurm.jwks"};
+constexpr std::array kKeyFiles = {kPlainKeyFile, kJwksFile};
 
 /// Opens at the end of the first reading that began after the act. An earlier one may not show its effect.
 class LookGate final : public plan::Gate {
@@ -75,7 +76,7 @@ bool read_release(Host& host, const MachineOptions& options, Seen& seen) {
   return version.has_value();
 }
 
-core::Result<std::string> digest_of_key(Host& host, const std::filesystem::path& folder, const std::string& file) {
+core::Result<std::string> digest_of_key(Host& host, const std::filesystem::path& folder, std::string_view file) {
   if (file.empty()) return std::string();
   const auto content = host.read(folder / file);
   if (!content && content.error().code == ErrorCode::kNotFound) return std::string();
@@ -90,6 +91,34 @@ core::Result<SlurmdSeen> see_slurmd(Service& service) {
                     state->started, std::move(state->image), state->file_missing,     state->keeps_plain_key};
 }
 
+/// Reads what `slurmd -C` says again while slurmd runs. Other words restart it, so no step may run.
+void read_late_facts(Host& host, Service& service, const MachineOptions& options, Seen& seen) {
+  const auto steps = service.steps();
+  if (!steps || !steps->empty()) return;
+  if (auto facts = read_facts(host, options)) seen.facts = std::move(facts);
+}
+
+/// Removes a key file, and what a write of it that was killed has left, if the file is as this program wrote it. Otherwise
+/// leaves it to its owner.
+core::Result<void> remove_key(Host& host, const MachineOptions& options, const Memory& memory, std::string_view name) {
+  const auto file = options.slurm_folder / name;
+  if (auto done = host.remove_leftovers(file); !done) return done;
+  const auto digest = digest_of_key(host, options.slurm_folder, name);
+  if (!digest) return std::unexpected(digest.error());
+  if (!wrote(memory, name, *digest)) return {};
+  return host.remove(file);
+}
+
+/// slurmd prefers a slurm.jwks to the slurm.key that it is to read.
+core::Result<void> remove_former_jwks(Host& host, const MachineOptions& options, const Memory& memory) {
+  if (memory.key.file != kPlainKeyFile) return {};
+  if (auto removed = remove_key(host, options, memory, kJwksFile); !removed) return removed;
+  const auto left = digest_of_key(host, options.slurm_folder, kJwksFile);
+  if (!left) return std::unexpected(left.error());
+  if (!left->empty()) return core::fail(ErrorCode::kConflict, foreign_key((options.slurm_folder / kJwksFile).string()));
+  return {};
+}
+
 /// A key of somebody else in the file may be that of another cluster, whose daemons need it.
 core::Result<void> put_key(Host& host, const MachineOptions& options, const Memory& memory, const Connection::Key& key,
                            const KeyFile& before) {
@@ -97,13 +126,14 @@ core::Result<void> put_key(Host& host, const MachineOptions& options, const Memo
   if (before.file != key.file) {
     const auto there = host.read(file);
     if (!there && there.error().code != ErrorCode::kNotFound) return std::unexpected(there.error());
-    if (there && *there != key.content)
+    if (there && *there != key.content && !wrote(memory, key.file, core::sha256_hex(*there)))
       return core::fail(ErrorCode::kInvalid, file.string() +
                                                  " has another key, which slurm-enlist has not written: move it away "
                                                  "if nothing needs it");
   }
   // The note comes first: a file without it would count as somebody else's.
   if (auto saved = write_memory(host, options.state, memory); !saved) return saved;
+  if (auto removed = host.remove_leftovers(file); !removed) return removed;
   return host.write(file, key.content, 0600);
 }
 
@@ -125,12 +155,12 @@ core::Result<void> stop_slurmd(Service& service) {
   return service.stop();
 }
 
-core::Result<void> clean_host(Host& host, Service& service, const MachineOptions& options, const KeyFile& key) {
+core::Result<void> clean_host(Host& host, Service& service, const MachineOptions& options, const Memory& memory) {
   if (auto done = service.uninstall(); !done) return done;
-  const auto digest = digest_of_key(host, options.slurm_folder, key.file);
-  if (!digest) return std::unexpected(digest.error());
-  if (digest->empty() || *digest != key.digest) return {};
-  return host.remove(options.slurm_folder / key.file);
+  for (const std::string_view name : kKeyFiles) {
+    if (auto done = remove_key(host, options, memory, name); !done) return done;
+  }
+  return {};
 }
 
 /// Removes the service of the agent, if `join` has written it. systemd ends this process then.
@@ -212,15 +242,27 @@ Machine::Machine(core::Loop& loop, std::shared_ptr<Host> host, std::shared_ptr<S
     carry_out([service = service_, arguments = std::move(arguments)] { return service->prepare(arguments); },
               [this, act] { memory_.prepared = act->launch.conf; }, true, done);
   });
+  carries_out<RemoveFormerKey>([this](const auto&, const Done& done) {
+    carry_out(
+        [host = host_, options = options_, memory = memory_]() -> core::Result<void> {
+          for (const KeyFile& former : memory.former) {
+            if (former.file == memory.key.file) continue;
+            if (auto removed = remove_key(*host, options, memory, former.file); !removed) return removed;
+          }
+          return {};
+        },
+        [this] { memory_.former.clear(); }, true, done);
+  });
   carries_out<StopSlurmd>([this](const auto&, const Done& done) {
     carry_out([service = service_] { return stop_slurmd(*service); }, [this] { memory_.stopped = true; }, true, done);
   });
   carries_out<CleanHost>([this](const auto&, const Done& done) {
     carry_out([host = host_, service = service_, options = options_,
-               key = memory_.key] { return clean_host(*host, *service, options, key); },
+               memory = memory_] { return clean_host(*host, *service, options, memory); },
               [this] {
                 memory_.left = true;
                 memory_.key = {};
+                memory_.former.clear();
               },
               true, done);
   });
@@ -268,18 +310,24 @@ void Machine::look() {
   const core::MonoTime now = loop_.clock().mono();
   const bool runs = seen_ && seen_->slurmd && seen_->slurmd->running;
   const bool with_facts = !seen_ || !seen_->facts || (!runs && now >= facts_at_ + kFactsAgain);
-  if (with_facts) facts_at_ = now;
+  // A driver that comes late would leave the node invalid.
+  const bool late = !with_facts && runs && callbacks_.invalid() && now >= facts_at_ + kFactsLate;
+  if (with_facts || late) facts_at_ = now;
   if (!with_facts) seen->facts = seen_->facts;
   loop_.offload(
-      [host = host_, service = service_, options = options_, seen, with_facts, before = seen_ ? seen_->program : "",
-       key = memory_.key.file, leaves = memory_.desired && !memory_.desired->leave.empty()] {
+      [host = host_, service = service_, options = options_, seen, with_facts, late, before = seen_ ? seen_->program : "",
+       key = memory_.key.file, node = memory_.node, leaves = memory_.desired && !memory_.desired->leave.empty()] {
         seen->program = file_of(*host, options.slurmd);
         if (with_facts) seen->facts = read_facts(*host, options);
+        if (late) read_late_facts(*host, *service, options, *seen);
         if (!with_facts && seen->program != before && !read_release(*host, options, *seen)) seen->program = before;
         // A slurmd that is seen after the file has read this file, or was started before.
         seen->key_digest = digest_of_key(*host, options.slurm_folder, key);
+        seen->jwks = (options.slurm_folder / kJwksFile).string();
+        seen->jwks_digest = digest_of_key(*host, options.slurm_folder, kJwksFile);
         seen->slurmd = see_slurmd(*service);
-        if (leaves) seen->steps = service->steps();
+        const auto& slurmd = seen->slurmd;
+        if (leaves || (slurmd && slurmd->arguments && launch_of(*slurmd->arguments).node != node)) seen->steps = service->steps();
         const auto path = options.slurm_folder / "slurm.conf";
         if (const auto conf = host->read(path)) {
           seen->local_conf = path.string();
@@ -370,13 +418,16 @@ void Machine::start_slurmd(const StartSlurmd& act, const Done& done) {
   auto arguments = slurmd_arguments(act.launch.node, act.launch.conf, act.launch.controllers, instance_of(memory_));
   const auto stale = std::make_shared<std::string>();
   carry_out(
-      [service = service_, stale, arguments = std::move(arguments)] {
+      [host = host_, service = service_, options = options_, memory = memory_, stale,
+       arguments = std::move(arguments)]() -> core::Result<void> {
+        if (auto removed = remove_former_jwks(*host, options, memory); !removed) return removed;
         return after_image(*service, *stale, [&] { return service->start(arguments); });
       },
-      [this, stale, number = act.registrations, key = memory_.key.revision] {
+      [this, stale, number = act.registrations, key = memory_.key] {
         memory_.registrations = std::max(memory_.registrations, number);
-        memory_.loaded_key = key;
-        memory_.restarted_for = key;
+        memory_.loaded_key = key.revision;
+        memory_.restarted_for = key.revision;
+        memory_.started_with = key.file;
         memory_.stale_image = *stale;
         memory_.stopped = false;
         memory_.prepared.clear();
@@ -398,9 +449,11 @@ void Machine::key_fetched(const std::shared_ptr<const WriteKey>& act, core::Resu
     return done({core::fail(ErrorCode::kInvalid, "the coordinator names no file of a key of auth/slurm"), {}});
   auto memory = std::make_shared<Memory>(act->memory);
   const KeyFile before = memory->key;
-  // slurmd has to read it, also if it is an earlier one again.
-  if (before.revision != key->revision) memory->loaded_key.clear();
+  // slurmd has to read it, also if it is an earlier one again: it may have read another one meanwhile.
+  memory->loaded_key.clear();
   memory->key = {key->file, key->revision, core::sha256_hex(key->content)};
+  if (!before.file.empty() && before != memory->key) memory->former.push_back(before);
+  if (memory->started_with.empty()) memory->started_with = before.file;  // An earlier agent did not note it.
   carry_out(
       [host = host_, options = options_, memory, before, key = std::make_shared<Connection::Key>(*std::move(key))] {
         return put_key(*host, options, *memory, *key, before);
@@ -409,6 +462,9 @@ void Machine::key_fetched(const std::shared_ptr<const WriteKey>& act, core::Resu
         saved_ = *memory;
         memory_.key = memory->key;
         memory_.loaded_key = memory->loaded_key;
+        memory_.started_with = memory->started_with;
+        memory_.former = memory->former;
+        std::erase_if(memory_.former, [&](const KeyFile& former) { return former.file == memory->key.file; });
       },
       true, done);
 }

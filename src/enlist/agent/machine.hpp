@@ -26,7 +26,7 @@ struct MachineOptions {
   std::string gpu_detector{};  ///< A program that prints words for --conf, such as "Gres=gpu:a100:2". "": none.
 };
 
-/// Reads what cannot change while slurmd runs: the host's name, and what slurmd says of the hardware. Blocks.
+/// Reads what seldom changes while slurmd runs: the host's name, and what slurmd says of the hardware. Blocks.
 [[nodiscard]] core::Result<Facts> read_facts(Host& host, const MachineOptions& options);
 
 class Machine final : public plan::Target {
@@ -37,6 +37,7 @@ class Machine final : public plan::Target {
     std::function<void(const Report&)> report;
     std::function<void()> ended;    ///< The host has left, and this process must end.
     std::function<bool()> at_rest;  ///< Nothing is expected to change: the host is read less often.
+    std::function<bool()> invalid;  ///< The coordinator says that the node is invalid.
   };
   /// `memory`: as it is in agent.json.
   Machine(core::Loop& loop, std::shared_ptr<Host> host, std::shared_ptr<Service> service, MachineOptions options, Memory memory,

@@ -1,8 +1,22 @@
 #include "enlist/agent/memory_file.hpp"
 
+#include <algorithm>
+#include <iterator>
+
 #include "enlist/wire/messages.hpp"
 
 namespace enlist {
+
+namespace {
+
+core::Json written(const KeyFile& key) {
+  return {{"file", key.file}, {"revision", key.revision}, {"digest", key.digest}};
+}
+KeyFile read_key(const core::Json& json) {
+  return {core::get_string(json, {"file"}), core::get_string(json, {"revision"}), core::get_string(json, {"digest"})};
+}
+
+}  // namespace
 
 std::string memory_text(const Memory& memory) {
   core::Json out = {{"host", memory.host},
@@ -11,9 +25,11 @@ std::string memory_text(const Memory& memory) {
                     {"node", memory.node},
                     {"pool", memory.pool},
                     {"cluster", memory.cluster},
-                    {"key", {{"file", memory.key.file}, {"revision", memory.key.revision}, {"digest", memory.key.digest}}},
+                    {"key", written(memory.key)},
                     {"loadedKey", memory.loaded_key},
                     {"registrations", memory.registrations}};
+  for (const KeyFile& former : memory.former) out["former"].push_back(written(former));
+  if (!memory.started_with.empty()) out["startedWith"] = memory.started_with;
   if (memory.stale_image) out["staleImage"] = *memory.stale_image;
   if (!memory.prepared.empty()) out["prepared"] = memory.prepared;
   if (!memory.restarted_for.empty()) out["restartedFor"] = memory.restarted_for;
@@ -39,8 +55,10 @@ core::Result<Memory> memory_from(std::string_view text) {
   out.node = core::get_string(*json, {"node"});
   out.pool = core::get_string(*json, {"pool"});
   out.cluster = core::get_string(*json, {"cluster"});
-  out.key = {core::get_string(*json, {"key", "file"}), core::get_string(*json, {"key", "revision"}),
-             core::get_string(*json, {"key", "digest"})};
+  if (const core::Json* key = core::find(*json, {"key"})) out.key = read_key(*key);
+  if (const core::Json* former = core::find(*json, {"former"}); former != nullptr && former->is_array())
+    std::ranges::transform(*former, std::back_inserter(out.former), read_key);
+  out.started_with = core::get_string(*json, {"startedWith"});
   out.loaded_key = core::get_string(*json, {"loadedKey"});
   if (core::find(*json, {"staleImage"}) != nullptr) out.stale_image = core::get_string(*json, {"staleImage"});
   out.prepared = core::get_string(*json, {"prepared"});

@@ -12,7 +12,7 @@ namespace {
 
 const plan::StepId kWriteKey{"write", "auth key"}, kStart{"start", "slurmd"}, kReload{"reload", "slurmd"},
     kPrepare{"prepare", "slurmd"}, kSave{"save", "memory"}, kStatus{"write", "status"}, kReport{"report"},
-    kStop{"stop", "slurmd"}, kClean{"clean", "host"}, kEnd{"end", "agent"};
+    kStop{"stop", "slurmd"}, kClean{"clean", "host"}, kEnd{"end", "agent"}, kRemove{"remove", "former auth key"};
 
 /// slurmd is to be stopped, or the host to be cleaned up.
 bool stops(const Memory& memory) {
@@ -50,10 +50,27 @@ bool key_is_there(const Observed& observed, const Desired& desired) {
          *observed.seen->key_digest == key.digest;
 }
 
-/// slurmd keeps to the slurm.key that was there when it was started.
+/// slurmd keeps to the file of the other name, which was there when it was started.
 bool keeps_other_file(const Observed& observed) {
   const auto& slurmd = observed.seen->slurmd;
-  return slurmd && slurmd->running && slurmd->keeps_plain_key && observed.memory.key.file != "slurm.key";
+  if (!slurmd || !slurmd->running) return false;
+  const Memory& memory = observed.memory;
+  return (slurmd->keeps_plain_key && memory.key.file != kPlainKeyFile) ||
+         (!memory.started_with.empty() && memory.started_with != memory.key.file);
+}
+
+/// Returns why slurmd would sign with a key that this program has not written, or may do so; "" if it would not.
+std::string foreign_jwks(const Observed& observed) {
+  const Seen& seen = *observed.seen;
+  if (observed.memory.key.file != kPlainKeyFile) return {};
+  if (!seen.jwks_digest) return seen.jwks_digest.error().message;
+  if (seen.jwks_digest->empty() || wrote(observed.memory, kJwksFile, *seen.jwks_digest)) return {};
+  return foreign_key(seen.jwks);
+}
+
+/// There may be a file of the other name that this program wrote.
+bool has_former(const Memory& memory) {
+  return std::ranges::any_of(memory.former, [&](const KeyFile& former) { return former.file != memory.key.file; });
 }
 
 /// No slurmd of this host runs with another key than that in the file.
@@ -61,7 +78,7 @@ bool key_is_loaded(const Observed& observed) {
   const Memory& memory = observed.memory;
   const auto& slurmd = observed.seen->slurmd;
   if (slurmd && !slurmd->running && !slurmd->changing) return true;
-  if (memory.loaded_key != memory.key.revision || keeps_other_file(observed)) return false;
+  if (memory.loaded_key != memory.key.revision || keeps_other_file(observed) || !foreign_jwks(observed).empty()) return false;
   // Each later slurmd has read the file as well.
   if (observed.reported && observed.reported->key_loaded == memory.key.revision) return true;
   if (!slurmd || slurmd->changing) return false;
@@ -74,13 +91,23 @@ std::string foreign_slurmd(const Observed& observed) {
   return "slurmd runs already, and slurm-enlist has not started it: stop and disable it";
 }
 
-/// A note, not a fault: --conf-server wins over any slurm.conf of the host.
+/// No fault: --conf-server wins over any slurm.conf of the host.
 std::string other_cluster(const Observed& observed) {
   const Seen& seen = *observed.seen;
   const std::string& ours = observed.memory.desired ? observed.memory.desired->cluster : observed.memory.cluster;
   if (seen.local_cluster.empty() || ours.empty() || same_text(seen.local_cluster, ours)) return {};
-  return "note: " + seen.local_conf + " is of the cluster " + seen.local_cluster + "; slurmd ignores it and takes that of " +
-         ours;
+  return one_line("note: " + seen.local_conf + " is of the cluster " + seen.local_cluster +
+                  "; slurmd ignores it and takes that of " + ours);
+}
+
+/// Returns why slurmd must not be restarted as another node yet; "" if it may be. Slurm would take the jobs for lost.
+std::string other_node_works(const Seen& seen, const Launch& want) {
+  if (!own_runs(seen)) return {};
+  const std::string node = launch_of(*seen.slurmd->arguments).node;
+  if (node == want.node) return {};
+  const std::string begin = "slurmd runs as node " + node + " here, and becomes " + want.node + " when no job runs there: ";
+  if (!seen.steps) return begin + seen.steps.error().message;
+  return seen.steps->empty() ? "" : begin + "step " + seen.steps->front() + " runs";
 }
 
 std::string errors_of(const Observed& observed, const core::Result<std::optional<Launch>>& want, bool check_passed) {
@@ -94,17 +121,18 @@ std::string errors_of(const Observed& observed, const core::Result<std::optional
   } else if (!want) {
     add(want.error().message);
   }
+  if (!seen.key_digest) add(seen.key_digest.error().message);
+  if (want && *want) add(other_node_works(seen, **want));
   if (!seen.slurmd) {
     add(seen.slurmd.error().message);
   } else if (!seen.slurmd->running && !stops(observed.memory)) {
     add(seen.slurmd->error);
   }
-  for (const plan::StepId& id : {kWriteKey, kStart, kPrepare, kReload, kSave, kStatus, kStop, kClean, kEnd}) {
+  for (const plan::StepId& id : {kWriteKey, kStart, kPrepare, kReload, kRemove, kSave, kStatus, kStop, kClean, kEnd}) {
     const auto found = observed.outcomes.find(id);
     if (found != observed.outcomes.end() && found->second.error) add(found->second.error->message);
   }
   if (!check_passed) add(observed.check.error);
-  add(other_cluster(observed));
   return out;
 }
 
@@ -115,8 +143,8 @@ bool same(const Seen& one, const Seen& other) {
     return a && b ? *a == *b : !a && !b && a.error().message == b.error().message;
   };
   return equal(one.facts, other.facts) && equal(one.slurmd, other.slurmd) && equal(one.key_digest, other.key_digest) &&
-         equal(one.steps, other.steps) && one.not_reloaded == other.not_reloaded && one.local_conf == other.local_conf &&
-         one.local_cluster == other.local_cluster;
+         equal(one.steps, other.steps) && equal(one.jwks_digest, other.jwks_digest) && one.not_reloaded == other.not_reloaded &&
+         one.local_conf == other.local_conf && one.local_cluster == other.local_cluster;
 }
 
 core::Json StartSlurmd::describe() const {
@@ -155,6 +183,17 @@ std::string instance_of(const Memory& memory) {
   return core::short_digest(memory.coordinator + " " + memory.node);
 }
 
+bool wrote(const Memory& memory, std::string_view file, const std::string& digest) {
+  const auto is = [&](const KeyFile& key) { return key.file == file && key.digest == digest; };
+  return !digest.empty() && (is(memory.key) || std::ranges::any_of(memory.former, is));
+}
+
+std::string foreign_key(const std::string& path) {
+  return path +
+         " has another key, which slurm-enlist has not written, and slurmd would sign with it: move it away if nothing "
+         "needs it, and restart slurmd if it runs";
+}
+
 std::string cluster_name_of(std::string_view slurm_conf) {
   constexpr std::string_view kKey = "ClusterName", kSpace = " \t\r";
   while (!slurm_conf.empty()) {
@@ -181,6 +220,8 @@ core::Result<std::optional<Launch>> wanted(const Observed& observed) {
   const auto words = merged_conf(facts->detected, desired->node_conf);
   if (!words) return std::unexpected(words.error());
   if (const std::string foreign = foreign_slurmd(observed); !foreign.empty())
+    return core::fail(core::ErrorCode::kConflict, foreign);
+  if (const std::string foreign = foreign_jwks(observed); !foreign.empty())
     return core::fail(core::ErrorCode::kConflict, foreign);
   return Launch{desired->node, gated_conf(*words, desired->pool), desired->controllers, ""};
 }
@@ -216,6 +257,7 @@ Report report_of(const Observed& observed) {
   }
   out.check_passed = !observed.check.wanted || (!out.instance_id.empty() && observed.check.instance == out.instance_id);
   out.error = errors_of(observed, wanted(observed), out.check_passed);
+  out.note = other_cluster(observed);
   return out;
 }
 
@@ -224,13 +266,24 @@ std::string status_of(const Observed& observed) {
                     {"pool", observed.memory.pool},
                     {"phase", observed.told.phase},
                     {"message", observed.told.message}};
-  std::string error = observed.seen ? report_of(observed).error : "";
+  const Report report = report_of(observed);
+  std::string error = report.error;
   if (!observed.told.trouble.empty()) error = observed.told.trouble + (error.empty() ? "" : "; ") + error;
   if (!error.empty()) out["error"] = one_line(error);
+  if (!report.note.empty()) out["note"] = report.note;
   return core::canonical(out) + "\n";
 }
 
 namespace {
+
+/// Returns why the slurmd that runs has to read its files and register again; "" if it has not.
+std::string why_reload(const Observed& observed) {
+  const Memory& memory = observed.memory;
+  if (memory.registrations < memory.desired->registrations) return "Slurm does not have the node";
+  if (memory.loaded_key != memory.key.revision) return "the key has changed";
+  if (!memory.stale_image) return "an earlier agent has not noted which slurmd has read the key";
+  return observed.seen->not_reloaded ? "it has not carried out the last reload" : "";
+}
 
 /// Adds the step by which the host leaves. The steps follow each other, one in a pass.
 void add_leave(const Observed& observed, plan::Plan& out) {
@@ -278,9 +331,16 @@ plan::Plan plan(const Observed& observed) {
     if (observed.memory == observed.saved) add_leave(observed, out);
     return out;
   }
-  const auto want = wanted(observed);
-  if (!want || !*want || !slurmd || slurmd->changing) return out;
+  if (!desired || !slurmd || slurmd->changing) return out;
   if (desired->key_revision.empty() || !observed.seen->key_digest) return out;
+  const auto want = wanted(observed);
+  const std::string reload = why_reload(observed);
+  if (!want || !*want || !other_node_works(*observed.seen, **want).empty()) {
+    // A reload needs no words: a slurmd without the key of the others would be cut off.
+    if (own_runs(*observed.seen) && !keeps_other_file(observed) && foreign_jwks(observed).empty() && !reload.empty())
+      out.lane("slurmd").add({kReload, reload, std::make_shared<ReloadSlurmd>(desired->registrations)});
+    return out;
+  }
 
   std::optional<Launch> runs;
   if (slurmd->running && slurmd->arguments) runs = launch_of(*slurmd->arguments);
@@ -292,22 +352,16 @@ plan::Plan plan(const Observed& observed) {
     const std::string reason = runs ? "it runs with other arguments" : "it does not run";
     out.lane("slurmd").add({kStart, reason, std::make_shared<StartSlurmd>(**want, desired->registrations)});
   } else if (keeps_other_file(observed) && observed.memory.restarted_for != observed.memory.key.revision) {
-    out.lane("slurmd").add({kStart, "it keeps to the slurm.key from when it was started",
+    out.lane("slurmd").add({kStart, "it keeps to the key file from when it was started",
                             std::make_shared<StartSlurmd>(**want, desired->registrations)});
-  } else if (observed.memory.registrations < desired->registrations) {
-    out.lane("slurmd").add({kReload, "Slurm does not have the node", std::make_shared<ReloadSlurmd>(desired->registrations)});
-  } else if (observed.memory.loaded_key != observed.memory.key.revision) {
-    out.lane("slurmd").add({kReload, "the key has changed", std::make_shared<ReloadSlurmd>(desired->registrations)});
-  } else if (!observed.memory.stale_image) {
-    out.lane("slurmd").add({kReload, "an earlier agent has not noted which slurmd has read the key",
-                            std::make_shared<ReloadSlurmd>(desired->registrations)});
-  } else if (observed.seen->not_reloaded) {
-    out.lane("slurmd").add(
-        {kReload, "it has not carried out the last reload", std::make_shared<ReloadSlurmd>(desired->registrations)});
+  } else if (!reload.empty()) {
+    out.lane("slurmd").add({kReload, reload, std::make_shared<ReloadSlurmd>(desired->registrations)});
   } else if (slurmd->file_missing) {
     out.lane("slurmd").add({kPrepare, "a file of its service is missing", std::make_shared<PrepareSlurmd>(**want)});
   } else if ((runs != *want || !observed.memory.prepared.empty()) && observed.memory.prepared != (*want)->conf) {
     out.lane("slurmd").add({kPrepare, "its next start has other arguments", std::make_shared<PrepareSlurmd>(**want)});
+  } else if (has_former(observed.memory) && key_is_loaded(observed)) {
+    out.lane("slurmd").add({kRemove, "slurmd has the key from the new file", std::make_shared<RemoveFormerKey>()});
   }
   return out;
 }

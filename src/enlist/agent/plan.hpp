@@ -9,10 +9,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/json.hpp"
 #include "core/result.hpp"
+#include "enlist/rules/key_file.hpp"
 #include "enlist/rules/model.hpp"
 #include "plan/plan.hpp"
 
@@ -34,6 +36,11 @@ struct Memory {
   std::string node, pool, cluster;
   std::optional<Desired> desired{};  ///< The last that the coordinator said.
   KeyFile key{};
+  /// What this program wrote before `key`, and may still be there: a file of the other name until slurmd does not need it any
+  /// more, and the content from before until `key` is written.
+  std::vector<KeyFile> former{};
+  /// The name of the key file when slurmd was last started. A slurmd keeps to it when it reloads. "": not known.
+  std::string started_with{};
   std::string loaded_key{};  ///< The revision that was in the file when slurmd was last started or reloaded.
   /// ServiceState::image just before that. As long as it runs, slurmd may have an earlier key. nullopt: it is not known.
   std::optional<std::string> stale_image{};
@@ -46,7 +53,8 @@ struct Memory {
   friend bool operator==(const Memory&, const Memory&) = default;
 };
 
-/// The facts of the host. They are read again while slurmd does not run, and the release also when slurmd's file is replaced.
+/// The facts of the host. They are read again while slurmd does not run, or while the node is invalid and no step runs. The
+/// release is also read when slurmd's file is replaced.
 struct Facts {
   std::string hostname, boot_id;
   std::string slurm_version;  ///< Of `slurmd -V`: "26.05.1".
@@ -77,9 +85,11 @@ struct Seen {
   /// slurmd was asked to reload a while ago, and the program from before still runs: it may have failed to read its
   /// configuration.
   bool not_reloaded = false;
-  std::string local_conf{};     ///< The path of a slurm.conf of the host; "": there is none.
-  std::string local_cluster{};  ///< ClusterName in it.
-  /// The steps on the host (Service::steps). Read only while the node leaves.
+  std::string local_conf{};               ///< The path of a slurm.conf of the host; "": there is none.
+  std::string local_cluster{};            ///< ClusterName in it.
+  std::string jwks{};                     ///< The path of slurm.jwks. slurmd prefers it to a slurm.key.
+  core::Result<std::string> jwks_digest;  ///< As key_digest, of slurm.jwks.
+  /// The steps on the host (Service::steps). Read only while the node leaves, or slurmd runs as another node.
   core::Result<std::vector<std::string>> steps = core::fail(core::ErrorCode::kUnavailable, "not read yet");
 };
 [[nodiscard]] bool same(const Seen& one, const Seen& other);
@@ -125,6 +135,10 @@ struct Launch {
 /// Returns the value of --instance-id for the slurmd of this host. Slurm stores the id of the first registration only: a slurmd
 /// that registers again with another id is not told apart from one that has not registered.
 [[nodiscard]] std::string instance_of(const Memory& memory);
+/// Reports whether this program wrote a key file of this name with this content.
+[[nodiscard]] bool wrote(const Memory& memory, std::string_view file, const std::string& digest);
+/// Returns why slurmd must not be started while this key file is there.
+[[nodiscard]] std::string foreign_key(const std::string& path);
 /// Returns the value of ClusterName in a slurm.conf; "" if it has none.
 [[nodiscard]] std::string cluster_name_of(std::string_view slurm_conf);
 
@@ -137,7 +151,8 @@ struct WriteKey final : plan::Act {
   Memory memory;  ///< It is saved, with the key, before the key is written.
 };
 
-/// Starts slurmd, with the instance id of this host. Restarts it if it runs.
+/// Starts slurmd, with the instance id of this host. Restarts it if it runs. If the key is in slurm.key, removes a slurm.jwks
+/// that this program wrote, right before.
 struct StartSlurmd final : plan::Act {
   StartSlurmd(Launch how, std::uint64_t number) : launch(std::move(how)), registrations(number) {}
   [[nodiscard]] core::Json describe() const override;
@@ -155,6 +170,12 @@ struct PrepareSlurmd final : plan::Act {
   Launch launch;  ///< Without an instance.
 };
 
+/// Removes the key file of the other name, if it is as this program wrote it, and forgets it.
+struct RemoveFormerKey final : plan::Act {
+  [[nodiscard]] core::Json describe() const override { return {{"act", "enlist.RemoveFormerKey"}}; }
+  [[nodiscard]] bool destructive() const override { return true; }
+};
+
 /// Makes slurmd read the key again, and register again.
 struct ReloadSlurmd final : plan::Act {
   explicit ReloadSlurmd(std::uint64_t number) : registrations(number) {}
@@ -170,7 +191,7 @@ struct StopSlurmd final : plan::Act {
   [[nodiscard]] core::Json describe() const override { return {{"act", "enlist.StopSlurmd"}}; }
 };
 
-/// Removes the auth key and the files of slurmd's service that this program has written, and restores those that were there
+/// Removes the auth keys and the files of slurmd's service that this program has written, and restores those that were there
 /// before.
 struct CleanHost final : plan::Act {
   [[nodiscard]] core::Json describe() const override { return {{"act", "enlist.CleanHost"}}; }
@@ -208,7 +229,7 @@ struct SendReport final : plan::Act {
 };
 
 [[nodiscard]] Report report_of(const Observed& observed);
-/// Returns the text of the status file: {"node", "pool", "phase", "message", "error"?}, in JSON.
+/// Returns the text of the status file: {"node", "pool", "phase", "message", "error"?, "note"?}, in JSON.
 [[nodiscard]] std::string status_of(const Observed& observed);
 
 [[nodiscard]] plan::Plan plan(const Observed& observed);

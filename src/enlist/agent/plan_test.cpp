@@ -106,6 +106,45 @@ TEST(AgentPlan, TheKeyIsLoadedOnlyByAnotherProgramThanTheOneBefore) {
   EXPECT_EQ(report_of(observed).key_loaded, "");
 }
 
+TEST(AgentPlan, AKeyIsLoadedAlsoWhileTheWordsAreNotKnown) {
+  Observed observed = settled();
+  observed.seen->facts = core::fail(ErrorCode::kUnavailable, "slurmd -C: the driver hangs");
+  EXPECT_THAT(steps(reported(observed)), IsEmpty());
+  observed.memory.loaded_key = "k0";
+  observed.saved = observed.memory;
+  EXPECT_THAT(steps(reported(observed)), ElementsAre("reload slurmd: the key has changed"));
+  observed.seen->slurmd->keeps_plain_key = true;
+  observed.memory.key.file = "slurm.jwks";
+  observed.saved = observed.memory;
+  EXPECT_THAT(steps(reported(observed)), IsEmpty()) << "it needs a restart, with words";
+}
+
+TEST(AgentPlan, AKeyFileThatCannotBeReadIsSaid) {
+  Observed observed = settled();
+  observed.seen->key_digest = core::fail(ErrorCode::kUnavailable, "/etc/slurm/slurm.key: Input/output error");
+  EXPECT_EQ(report_of(observed).error, "/etc/slurm/slurm.key: Input/output error");
+}
+
+// A host that joins again after the coordinator has lost its records gets another node.
+TEST(AgentPlan, ASlurmdBecomesAnotherNodeOnlyWhenNothingRunsThere) {
+  Observed observed = settled();
+  observed.memory.node = observed.memory.desired->node = "gpu-8";
+  observed.saved = observed.memory;
+  const std::string begin = "slurmd runs as node gpu-1 here, and becomes gpu-8 when no job runs there: ";
+  EXPECT_THAT(steps(reported(observed)), IsEmpty());
+  EXPECT_EQ(report_of(observed).error, begin + "not read yet");
+  observed.seen->steps = std::vector<std::string>{"12.batch"};
+  EXPECT_THAT(steps(reported(observed)), IsEmpty());
+  EXPECT_EQ(report_of(observed).error, begin + "step 12.batch runs");
+  Observed newer = observed;
+  newer.memory.loaded_key = "k0";
+  newer.saved = newer.memory;
+  EXPECT_THAT(steps(reported(newer)), ElementsAre("reload slurmd: the key has changed"));
+  observed.seen->steps = std::vector<std::string>();
+  EXPECT_THAT(steps(reported(observed)), ElementsAre("start slurmd: it runs with other arguments"));
+  EXPECT_EQ(report_of(observed).error, "");
+}
+
 TEST(AgentPlan, StartsASlurmdThatDoesNotRun) {
   Observed observed = settled();
   observed.seen->slurmd = SlurmdSeen{};
@@ -159,6 +198,7 @@ TEST(AgentPlan, RestartsOnlyIfArgumentsThatMatterChanged) {
   other = settled();
   other.memory.desired->node = "gpu-2";
   other.saved = other.memory;
+  other.seen->steps = std::vector<std::string>();
   EXPECT_THAT(steps(reported(other)), ElementsAre("start slurmd: it runs with other arguments"));
 }
 
@@ -221,6 +261,58 @@ TEST(AgentPlan, ANewKeyIsLoaded) {
   EXPECT_THAT(steps(reported(observed)), ElementsAre("reload slurmd: the key has changed"));
 }
 
+TEST(AgentPlan, ASlurmdThatWasStartedWithTheOtherKeyFileIsRestarted) {
+  Observed observed = settled();
+  observed.seen->slurmd->image = "7.1.9";
+  observed.memory.started_with = "slurm.jwks";
+  observed.saved = observed.memory;
+  EXPECT_EQ(report_of(observed).key_loaded, "");
+  EXPECT_THAT(steps(reported(observed)), ElementsAre("start slurmd: it keeps to the key file from when it was started"));
+  observed.memory.started_with = "slurm.key";
+  observed.saved = observed.memory;
+  EXPECT_EQ(report_of(observed).key_loaded, "k1");
+  EXPECT_THAT(steps(reported(observed)), IsEmpty());
+}
+
+TEST(AgentPlan, NothingIsStartedThatWouldSignWithAKeyOfOthers) {
+  Observed observed = settled();
+  observed.seen->slurmd->image = "7.1.9";
+  observed.seen->jwks = "/etc/slurm/slurm.jwks";
+  observed.seen->jwks_digest = "of another cluster";
+  EXPECT_THAT(report_of(observed).error,
+              HasSubstr("/etc/slurm/slurm.jwks has another key, which slurm-enlist has not written"));
+  EXPECT_EQ(report_of(observed).key_loaded, "");
+  observed.seen->slurmd = SlurmdSeen{};
+  EXPECT_THAT(steps(reported(observed)), IsEmpty());
+  observed.memory.former = {{"slurm.jwks", "k0", "of another cluster"}};
+  observed.saved = observed.memory;
+  EXPECT_EQ(report_of(observed).error, "") << "it is ours, and a start removes it";
+  EXPECT_THAT(steps(reported(observed)), ElementsAre("start slurmd: it does not run"));
+  observed.seen->jwks_digest = core::fail(ErrorCode::kUnavailable, "EIO");
+  EXPECT_THAT(steps(reported(observed)), IsEmpty()) << "unknown is not empty";
+  EXPECT_EQ(report_of(observed).error, "EIO");
+
+  observed = settled();
+  observed.memory.key.file = "slurm.jwks";
+  observed.saved = observed.memory;
+  observed.seen->jwks_digest = "digest";
+  EXPECT_EQ(report_of(observed).error, "");
+}
+
+TEST(AgentPlan, AFormerSlurmKeyIsRemovedOnceSlurmdDoesNotNeedIt) {
+  Observed observed = settled();
+  observed.memory.key.file = observed.memory.started_with = "slurm.jwks";
+  observed.memory.former = {{"slurm.key", "k0", "digest0"}};
+  observed.memory.stale_image = observed.seen->slurmd->image = "7.1.8";
+  observed.saved = observed.memory;
+  EXPECT_THAT(steps(reported(observed)), IsEmpty()) << "the former slurmd may still run";
+  observed.seen->slurmd->image = "7.1.9";
+  EXPECT_THAT(steps(reported(observed)), ElementsAre("remove former auth key: slurmd has the key from the new file"));
+  observed.memory.former = {{"slurm.jwks", "k0", "digest0"}};
+  observed.saved = observed.memory;
+  EXPECT_THAT(steps(reported(observed)), IsEmpty()) << "the file has another content by now";
+}
+
 TEST(AgentPlan, ADesireIsSaved) {
   Observed observed = settled();
   observed.saved.desired.reset();
@@ -255,11 +347,14 @@ TEST(AgentPlan, AConfigurationOfAnotherClusterIsNamed) {
   Observed observed = settled();
   observed.seen->local_conf = "/etc/slurm/slurm.conf";
   observed.seen->local_cluster = "Lab";
-  EXPECT_EQ(report_of(observed).error, "");
+  EXPECT_EQ(report_of(observed).note, "");
   observed.seen->local_cluster = "other";
-  EXPECT_EQ(report_of(observed).error,
-            "note: /etc/slurm/slurm.conf is of the cluster other; slurmd ignores it and takes that of lab");
+  const std::string note = "note: /etc/slurm/slurm.conf is of the cluster other; slurmd ignores it and takes that of lab";
+  EXPECT_EQ(report_of(observed).note, note);
+  EXPECT_EQ(core::Json::parse(status_of(observed))["note"], note);
   observed.seen->slurmd = SlurmdSeen{};
+  EXPECT_EQ(report_of(observed).note, note);
+  EXPECT_EQ(report_of(observed).error, "") << "it keeps no slurmd from running";
   EXPECT_THAT(steps(reported(observed)), ElementsAre("start slurmd: it does not run"));
 }
 

@@ -85,7 +85,7 @@ std::string one_line(std::string text) {
 
 Report cleaned(Report report) {
   for (std::string* text : {&report.hostname, &report.boot_id, &report.slurm_version, &report.instance_id, &report.key_revision,
-                            &report.key_loaded, &report.error})
+                            &report.key_loaded, &report.error, &report.note})
     *text = one_line(std::move(*text));
   if (report.steps.size() > kMostSteps) report.steps.resize(kMostSteps);
   for (std::string& step : report.steps) step = one_line(std::move(step));

@@ -40,6 +40,17 @@ class Host {
     (void)owner_of;
     return write(file, text, mode);
   }
+  /// As write(), with the mode and the owner of the file `like`, which may be the same one.
+  virtual core::Result<void> write_like(const std::filesystem::path& file, const std::string& text,
+                                        const std::filesystem::path& like) {
+    (void)like;
+    return write(file, text, 0644);
+  }
+  /// Removes the temporary files of writes of this file whose process was killed. Nobody else may write the file meanwhile.
+  virtual core::Result<void> remove_leftovers(const std::filesystem::path& file) {
+    (void)file;
+    return {};
+  }
   /// Removes a file or an empty folder. Succeeds if there is none.
   virtual core::Result<void> remove(const std::filesystem::path& file) = 0;
 };
@@ -91,7 +102,7 @@ struct SystemdPaths {
   std::filesystem::path defaults = "/etc/default/slurmd";
 };
 /// Through systemctl: writes the unit and /etc/default/slurmd (enlist/rules/service_files.hpp), daemon-reload, enable, restart
-/// --no-block. A file of somebody else is kept beside ours, as NAME.before-slurm-enlist.
+/// --no-block. A file of somebody else is kept beside ours, as NAME.before-slurm-enlist, and ours gets its mode and owner.
 std::unique_ptr<Service> systemd_service(Host& host, std::string slurmd, SystemdPaths paths = {});
 /// As a child (slurmd -D) that writes to the file `log`, and is restarted by start() only. It outlives this process, whose
 /// successor finds it by the file LOG.state. slurmstepds live on in any case.

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -161,16 +162,38 @@ class LocalHost final : public Host {
     if (error) return core::fail(ErrorCode::kUnavailable, file.string() + ": " + error.message());
     return replace(itself, text, mode, &owner);
   }
+  core::Result<void> write_like(const fs::path& file, const std::string& text, const fs::path& like) override {
+    struct stat found {};
+    if (stat(like.c_str(), &found) != 0) return system_failure(like, errno);
+    return replace(file, text, found.st_mode & 07777, &found);
+  }
+  core::Result<void> remove_leftovers(const fs::path& file) override {
+    const std::string begin = "." + file.filename().string() + ".";
+    std::error_code error;
+    for (fs::directory_iterator at(folder_of(file), error), end; !error && at != end; at.increment(error)) {
+      const std::string name = at->path().filename();
+      const auto is_random = [](unsigned char c) { return c < 128 && std::isalnum(c) != 0; };
+      if (name.size() != begin.size() + kRandom.size() || !name.starts_with(begin)) continue;
+      if (!std::all_of(name.begin() + static_cast<std::ptrdiff_t>(begin.size()), name.end(), is_random)) continue;
+      if (auto removed = remove(at->path()); !removed) return removed;
+    }
+    if (error && error != std::errc::no_such_file_or_directory)
+      return core::fail(ErrorCode::kUnavailable, folder_of(file).string() + ": " + error.message());
+    return {};
+  }
   core::Result<void> remove(const fs::path& file) override {
     if (std::remove(file.c_str()) != 0 && errno != ENOENT) return system_failure(file, errno);
     return {};
   }
 
  private:
+  static constexpr std::string_view kRandom = "XXXXXX";  ///< mkostemp(3) replaces it by letters and digits.
+  static fs::path folder_of(const fs::path& file) { return file.has_parent_path() ? file.parent_path() : fs::path("."); }
+
   static core::Result<void> replace(const fs::path& file, const std::string& text, unsigned mode, const struct stat* owner) {
-    const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
+    const fs::path folder = folder_of(file);
     if (auto made = make_folders(folder); !made) return made;
-    std::string temporary = (folder / ("." + file.filename().string() + ".XXXXXX")).string();
+    std::string temporary = (folder / ("." + file.filename().string() + "." + std::string(kRandom))).string();
     Fd fd(mkostemp(temporary.data(), O_CLOEXEC));
     if (!fd.open()) return core::fail(ErrorCode::kUnavailable, system_failure(file, errno).error().message);
     core::Result<void> written;

@@ -126,6 +126,35 @@ TEST_F(LocalHostTest, ReplacesAFileBehindALinkWithTheOwnerOfAnother) {
   EXPECT_FALSE(fs::exists(root / "x"));
 }
 
+TEST_F(LocalHostTest, WritesWithTheModeAndTheOwnerOfAnother) {
+  ASSERT_TRUE(host->write(root / "like", "x", 0640));
+  const bool root_user = geteuid() == 0;
+  if (root_user) ASSERT_EQ(chown((root / "like").c_str(), 12, 34), 0);
+  for (const char* name : {"new", "like"}) {
+    ASSERT_TRUE(host->write_like(root / name, "y", root / "like"));
+    struct stat now {};
+    ASSERT_EQ(stat((root / name).c_str(), &now), 0);
+    EXPECT_EQ(now.st_mode & 07777U, 0640U) << name;
+    EXPECT_EQ(now.st_gid, root_user ? 34U : getegid()) << name;
+    EXPECT_EQ(host->read(root / name), "y");
+  }
+  EXPECT_EQ(host->write_like(root / "other", "y", root / "none").error().code, ErrorCode::kNotFound);
+  EXPECT_FALSE(fs::exists(root / "other"));
+}
+
+TEST_F(LocalHostTest, RemovesWhatKilledWritesHaveLeft) {
+  const fs::path file = root / "slurm.key";
+  EXPECT_TRUE(host->remove_leftovers(root / "none/slurm.key"));
+  for (const char* name : {"slurm.key", ".slurm.key.aZ09xy", ".slurm.key.000000", ".slurm.key.short", ".slurm.key.toolong",
+                           ".slurm.key.a-b_c.", ".slurm.jwks.aZ09xy", "slurm.key.aZ09xy", ".slurm.key.swp"})
+    std::ofstream(root / name) << "x";
+  ASSERT_TRUE(host->remove_leftovers(file));
+  std::vector<std::string> left;
+  for (const auto& entry : fs::directory_iterator(root)) left.push_back(entry.path().filename());
+  EXPECT_THAT(left, ::testing::UnorderedElementsAre("slurm.key", ".slurm.key.short", ".slurm.key.toolong", ".slurm.key.a-b_c.",
+                                                    ".slurm.jwks.aZ09xy", "slurm.key.aZ09xy", ".slurm.key.swp"));
+}
+
 TEST_F(LocalHostTest, ReadsAndRemoves) {
   EXPECT_EQ(host->read(root / "none").error().code, ErrorCode::kNotFound);
   EXPECT_EQ(host->read(root).error().code, ErrorCode::kUnavailable);

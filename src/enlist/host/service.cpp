@@ -27,8 +27,8 @@ using namespace std::chrono_literals;
 
 using Words = std::vector<std::string>;
 
-/// Returns the arguments of a process without the program's name. Error: the process is gone.
-core::Result<Words> arguments_of_process(Host& host, long pid) {
+/// Returns the command line of a process. Error: the process is gone.
+core::Result<Words> command_line_of(Host& host, long pid) {
   const auto line = host.read("/proc/" + std::to_string(pid) + "/cmdline");
   if (!line) return std::unexpected(line.error());
   Words out;
@@ -37,7 +37,6 @@ core::Result<Words> arguments_of_process(Host& host, long pid) {
     out.push_back(line->substr(at, end - at));
     at = end + 1;
   }
-  if (!out.empty()) out.erase(out.begin());
   return out;
 }
 
@@ -131,11 +130,11 @@ class SystemdService final : public Service {
     if (out.running) out.started = wall_time(values["ExecMainStartTimestampMonotonic"]);
     if (out.running) look_at_program(host_, static_cast<pid_t>(pid), out);
     out.changing = active == "deactivating" || (starts && !out.running) || (up && !job.empty() && job != "0");
-    // While it starts, the process may not have become slurmd yet.
-    if (up && out.running && out.arguments) {
-      auto now = arguments_of_process(host_, pid);
-      if (now)
-        out.arguments = *std::move(now);
+    if (out.running && out.arguments) {
+      // The file may have been written for a start that did not come. While it starts, the process may not be slurmd yet.
+      auto now = command_line_of(host_, pid);
+      if (now && !now->empty() && (up || is_slurmd(now->front())))
+        out.arguments = Words(now->begin() + 1, now->end());
       else
         out.changing = true;
     }
@@ -172,6 +171,10 @@ class SystemdService final : public Service {
   core::Result<Words> steps() override { return steps_on(host_); }
 
  private:
+  [[nodiscard]] bool is_slurmd(const std::string& program) const {
+    const fs::path name = fs::path(program).filename();
+    return name == "slurmd" || name == fs::path(slurmd_).filename();  // The latter may be a script that executes the former.
+  }
   static core::Result<void> done(core::Result<std::string> result) {
     if (!result) return std::unexpected(result.error());
     return {};
@@ -209,10 +212,11 @@ class SystemdService final : public Service {
     const auto before = host_.read(file);
     if (before && *before == text) return {};
     if (!before && before.error().code != ErrorCode::kNotFound) return std::unexpected(before.error());
-    if (before && !before->starts_with(kFileMark)) {
-      if (auto kept = host_.write(before_of(file), *before, 0644); !kept) return kept;
+    if (!before) return host_.write(file, text, 0644);
+    if (!before->starts_with(kFileMark)) {
+      if (auto kept = host_.write_like(before_of(file), *before, file); !kept) return kept;
     }
-    return host_.write(file, text, 0644);
+    return host_.write_like(file, text, file);
   }
   static fs::path before_of(const fs::path& file) { return file.string() + ".before-slurm-enlist"; }
   /// Undoes replace(). A file that somebody has written since stays.
@@ -223,7 +227,7 @@ class SystemdService final : public Service {
     const auto before = host_.read(before_of(file));
     if (!before && before.error().code != ErrorCode::kNotFound) return std::unexpected(before.error());
     if (!before) return host_.remove(file);
-    if (auto written = host_.write(file, *before, 0644); !written) return written;
+    if (auto written = host_.write_like(file, *before, before_of(file)); !written) return written;
     return host_.remove(before_of(file));
   }
   /// Returns the civil time of a time of CLOCK_MONOTONIC in microseconds. The same time gives the same answer, though clocks

@@ -84,6 +84,19 @@ TEST_F(SystemdServiceTest, GivesBackWhatWasThere) {
   EXPECT_EQ(file("/etc/default/slurmd"), "SLURMD_OPTIONS=-v\n") << "it is not ours";
 }
 
+TEST_F(SystemdServiceTest, AFileOfOthersKeepsItsModeAndOwner) {
+  host.files["/etc/default/slurmd"] = {"SLURMD_OPTIONS=-v\nTOKEN=x\n", 0640};
+  const auto mode = [&](const char* name) { return host.files[name].second; };
+  ASSERT_TRUE(service->start({"-Z"}));
+  EXPECT_EQ(mode("/etc/default/slurmd.before-slurm-enlist"), 0640U) << "it may have secrets";
+  EXPECT_EQ(mode("/etc/default/slurmd"), 0640U);
+  ASSERT_TRUE(service->prepare({"-Z", "-v"}));
+  EXPECT_EQ(mode("/etc/default/slurmd"), 0640U);
+  host.files.erase("/etc/default/slurmd");  // Somebody removes ours.
+  ASSERT_TRUE(service->uninstall());
+  EXPECT_EQ(host.files["/etc/default/slurmd"], std::pair(std::string("SLURMD_OPTIONS=-v\nTOKEN=x\n"), 0640U));
+}
+
 TEST_F(SystemdServiceTest, TellsWhatSystemctlRefuses) {
   host.programs["systemctl restart"] = {.status = 1, .out = "", .err = "Failed to restart slurmd.service: Access denied\n"};
   EXPECT_EQ(service->start({"-Z"}).error().message, "systemctl restart: Failed to restart slurmd.service: Access denied");
@@ -100,8 +113,13 @@ TEST_F(SystemdServiceTest, ReadsTheArgumentsOfTheProcess) {
   EXPECT_EQ(service->state(), (ServiceState{.running = true, .arguments = Words{"--systemd", "-Z", "-N", "old"}}))
       << "the file may have been written for a restart that failed";
   shows("ActiveState=activating\nSubState=start\nMainPID=17\nJob=99\n");
-  EXPECT_EQ(service->state(), (ServiceState{.running = true, .arguments = Words{"-Z", "-N", "new"}}))
-      << "it waits for slurmctld, or has not become slurmd yet";
+  EXPECT_EQ(service->state(), (ServiceState{.running = true, .arguments = Words{"--systemd", "-Z", "-N", "old"}}))
+      << "it waits for slurmctld, with what it was started with";
+  file("/proc/17/cmdline") = std::string("/usr/lib/systemd/systemd-executor\0--deserialize\0", 48);
+  EXPECT_EQ(service->state(), (ServiceState{.running = true, .changing = true, .arguments = Words{"-Z", "-N", "new"}}))
+      << "it has not become slurmd yet";
+  file("/proc/17/cmdline").clear();
+  EXPECT_TRUE(service->state()->changing);
 }
 
 TEST_F(SystemdServiceTest, WithoutTheFileOfTheArgumentsASlurmdOfOurUnitIsStillOurs) {

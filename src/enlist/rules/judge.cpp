@@ -41,6 +41,7 @@ class Judging {
     // What the agent cannot do is seen although slurmd runs.
     if (report_.running && !report_.error.empty()) add(out.message, "the agent reports: " + report_.error);
     if (agent_silent()) add(out.message, "its agent has not reported for two minutes");
+    if (!report_.note.empty()) add(out.message, report_.note);
     return out;
   }
 

@@ -150,6 +150,14 @@ const std::vector<Row>& table() {
        },
        Phase::kRefused, "slurmd does not run: disk full"},
 
+      {"a note is no error",
+       [](Case& c) {
+         c.node.report.running = false;
+         c.node.report.note = "note: another slurm.conf";
+         c.in_slurm = false;
+       },
+       Phase::kStarting, "slurmd does not run; the agent starts it; note: another slurm.conf"},
+
       // --- slurmd runs, and Slurm does not show it ---
       {"just started", [](Case& c) { c.in_slurm = false; }, Phase::kConfirming, "Slurm does not show it yet"},
       {"four seconds",

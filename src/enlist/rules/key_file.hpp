@@ -15,7 +15,7 @@
 
 namespace enlist {
 
-inline constexpr std::string_view kJwksFile = "slurm.jwks";
+inline constexpr std::string_view kJwksFile = "slurm.jwks", kPlainKeyFile = "slurm.key";
 
 /// A key without its secret.
 struct KeyId {

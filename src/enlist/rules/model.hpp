@@ -47,6 +47,8 @@ struct Report {
   std::vector<std::string> steps{};  ///< The steps of jobs whose processes (slurmstepd) are on the host: "12.batch".
   bool stopped = false;              ///< slurmd was stopped because the node leaves, and does not start at the next boot.
   bool left = false;                 ///< The host has no files of slurm-enlist any more, except for those of the agent itself.
+
+  std::string note{};  ///< What people should know, and is no error: one line, no secrets.
   friend bool operator==(const Report&, const Report&) = default;
 };
 

@@ -51,7 +51,7 @@ struct Members<Report> {
                  optional("registrations", &Report::registrations), optional("error", &Report::error),
                  optional("check_passed", &Report::check_passed), optional("started", &Report::started),
                  optional("steps_known", &Report::steps_known), optional("steps", &Report::steps),
-                 optional("stopped", &Report::stopped), optional("left", &Report::left));
+                 optional("stopped", &Report::stopped), optional("left", &Report::left), optional("note", &Report::note));
 };
 template <>
 struct Members<Desired> {

@@ -37,7 +37,8 @@ Report a_report() {
           .steps_known = true,
           .steps = {"12.batch"},
           .stopped = true,
-          .left = true};
+          .left = true,
+          .note = "n"};
 }
 Node a_node() {
   Node out{.name = "gpu-1", .pool = "gpu", .key = std::string(64, 'a'), .node_conf = "Weight=5", .registrations = 3};
@@ -61,7 +62,7 @@ TEST(Messages, HaveTheNamesOfTheirMembers) {
       "conf": "CPUs=8 Reason=\"a b\"", "instance_id": "i1", "running": true, "key_revision": "k1", "key_loaded": "k0",
       "registrations": 3,
       "error": "no", "check_passed": true, "started": "1970-01-01T00:00:02.000000Z", "steps_known": true,
-      "steps": ["12.batch"], "stopped": true, "left": true})"));
+      "steps": ["12.batch"], "stopped": true, "left": true, "note": "n"})"));
   EXPECT_EQ(
       to_json(Desired{.node = "gpu-1", .pool = "gpu", .cluster = "c", .controllers = {"a:1", "b:1"}, .node_conf = "Weight=5"}),
       Json::parse(R"({"node": "gpu-1", "pool": "gpu", "cluster": "c", "controllers": ["a:1", "b:1"],

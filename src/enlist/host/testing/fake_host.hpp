@@ -30,9 +30,20 @@ class FakeHost : public Host {
     return found->second.first;
   }
   core::Result<void> write(const std::filesystem::path& file, const std::string& text, unsigned mode) override {
+    if (on_write) on_write(file);
     if (full) return core::fail(core::ErrorCode::kUnavailable, file.string() + ": No space left on device");
     files[file] = {text, mode};
     writes.push_back(file);
+    return {};
+  }
+  core::Result<void> write_like(const std::filesystem::path& file, const std::string& text,
+                                const std::filesystem::path& like) override {
+    const auto found = files.find(like);
+    if (found == files.end()) return core::fail(core::ErrorCode::kNotFound, like.string() + ": No such file or directory");
+    return write(file, text, found->second.second);
+  }
+  core::Result<void> remove_leftovers(const std::filesystem::path& file) override {
+    leftovers_removed.push_back(file);
     return {};
   }
   core::Result<void> remove(const std::filesystem::path& file) override {
@@ -44,7 +55,8 @@ class FakeHost : public Host {
   std::map<std::string, Output> programs;                                   ///< By the beginning of the command line.
   std::map<std::filesystem::path, std::pair<std::string, unsigned>> files;  ///< The text and the mode.
   std::vector<std::string> ran;
-  std::vector<std::filesystem::path> writes, removed;
+  std::vector<std::filesystem::path> writes, removed, leftovers_removed;
+  std::function<void(const std::filesystem::path&)> on_write;  ///< Is called before each write.
   bool full = false;
 };
 
