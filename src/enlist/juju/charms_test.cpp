@@ -446,6 +446,161 @@ TEST(JujuCharms, AUnitWithoutASlurmdOfItsOwnLeavesAtOnce) {
   EXPECT_EQ(site.paused, std::chrono::milliseconds(0));
 }
 
+// Requirement 40
+TEST(JujuCharms, AUnitThatIsRemovedWhileItIsToRegisterAnewLeavesAndSaysSo) {
+  LeavingSite site;
+  site.slurm.jobs[7] = {.node = "slurmd-0"};
+  site.juju.act("slurmd/0", "node-config", {{"parameters", "Weight=5"}});
+  EXPECT_EQ(site.slurm.nodes["slurmd-0"]["reason"], "slurm-enlist: configuring");
+  site.juju.send("slurmd/0", "slurmctld-relation-departed",
+                 {{"JUJU_RELATION_ID", "slurmctld:0"}, {"JUJU_DEPARTING_UNIT", "slurmd/0"}});
+  EXPECT_EQ(site.slurm.nodes["slurmd-0"]["reason"], "slurm-enlist: leaving");
+  site.stop_until([&] { site.slurm.jobs.clear(); });
+  EXPECT_FALSE(site.has_node());
+  EXPECT_EQ(site.slurmd().starts, 1);
+}
+
+// --- units that are gone ---
+
+/// A site whose first unit of slurmd is removed by force: no hook of it runs.
+struct GoneSite : LeavingSite {
+  /// Its slurmd is silent, too.
+  void lose(const std::string& reason = "Not responding") {
+    juju.remove_unit_by_force("slurmd/0");
+    slurm.silence("slurmd-0", reason);
+  }
+  void pass(std::chrono::seconds time) {
+    paused += time;
+    juju.everywhere("update-status");
+  }
+};
+
+TEST(JujuCharms, TheRecordOfAUnitThatIsGoneIsDeletedOnceItsSlurmdIsSilentForLong) {
+  GoneSite site;
+  site.juju.remove_unit_by_force("slurmd/0");
+  site.pass(std::chrono::hours(1));
+  EXPECT_THAT(site.slurm.acts, IsEmpty()) << "its slurmd answers";
+  EXPECT_EQ(site.juju.statuses["slurmctld/0"], active());
+  site.slurm.silence("slurmd-0");
+  site.pass(std::chrono::seconds(0));
+  site.pass(std::chrono::seconds(119));
+  EXPECT_THAT(site.slurm.acts, IsEmpty());
+  EXPECT_EQ(
+      site.juju.statuses["slurmctld/0"],
+      waiting("slurmd/0 is gone, and Slurm has no answer from its slurmd. Its record slurmd-0 is deleted in a later hook"));
+  site.pass(std::chrono::seconds(1));
+  EXPECT_THAT(site.slurm.acts, ElementsAre("drain slurmd-0: slurm-enlist: leaving", "delete slurmd-0"));
+  EXPECT_EQ(site.juju.statuses["slurmctld/0"], active());
+  EXPECT_TRUE(site.slurm.nodes.contains("slurmd-1"));
+  EXPECT_THAT(site.slurm.ended, IsEmpty());
+  // It is forgotten.
+  const auto count = site.at("slurmctld/0").machine.count("scontrol --json show node slurmd-0");
+  site.pass(std::chrono::hours(1));
+  EXPECT_EQ(site.at("slurmctld/0").machine.count("scontrol --json show node slurmd-0"), count);
+}
+
+TEST(JujuCharms, ASilentSlurmdMustBeSilentAtEachLook) {
+  GoneSite site;
+  site.lose();
+  site.pass(std::chrono::seconds(60));
+  site.slurm.set_state("slurmd-0", {"IDLE", "DYNAMIC_NORM"}, "");
+  site.pass(std::chrono::seconds(60));
+  site.slurm.silence("slurmd-0");
+  site.pass(std::chrono::seconds(60));
+  // Nor is anything known while Slurm does not answer.
+  site.pass(std::chrono::seconds(60));
+  site.slurm.up.clear();
+  site.pass(std::chrono::seconds(60));
+  site.slurm.up = {"ctl"};
+  site.pass(std::chrono::seconds(60));
+  EXPECT_THAT(site.slurm.acts, IsEmpty());
+  // A node that does not respond is down only after SlurmdTimeout.
+  site.slurm.set_state("slurmd-0", {"IDLE", "NOT_RESPONDING", "DYNAMIC_NORM"}, "");
+  site.pass(std::chrono::hours(1));
+  site.pass(std::chrono::hours(1));
+  EXPECT_THAT(site.slurm.acts, IsEmpty());
+  EXPECT_TRUE(site.has_node());
+}
+
+TEST(JujuCharms, TheRecordOfAUnitThatIsGoneStaysWhileAJobNeedsIt) {
+  for (const auto& [job, words] : std::map<std::string, FakeJob>{
+           {"jobs run there: 7; the host is silent", {.node = "slurmd-0"}},
+           {"jobs are suspended there: 7", {.state = "SUSPENDED", .node = "slurmd-0"}},
+           {"jobs are completing there, such as their epilog: 7", {.state = "COMPLETING", .node = "slurmd-0"}},
+           {"jobs wait for this node by its name", {.state = "PENDING", .required = "slurmd-[0-3]"}}}) {
+    GoneSite site;
+    site.slurm.jobs[7] = words;
+    site.lose();
+    for (int i = 0; i < 3; ++i) site.pass(std::chrono::minutes(5));
+    EXPECT_TRUE(site.has_node()) << job;
+    EXPECT_EQ(site.juju.statuses["slurmctld/0"].kind, Kind::kWaiting) << job;
+    EXPECT_THAT(site.message("slurmctld/0"), HasSubstr("Its record slurmd-0 stays: " + job));
+    EXPECT_THAT(site.slurm.acts, ElementsAre("drain slurmd-0: slurm-enlist: leaving")) << job;
+    site.slurm.jobs.clear();
+    site.pass(std::chrono::minutes(5));
+    EXPECT_FALSE(site.has_node()) << job;
+    EXPECT_THAT(site.slurm.ended, IsEmpty()) << job;
+  }
+}
+
+TEST(JujuCharms, NoOtherRecordIsDeleted) {
+  GoneSite site;
+  // One of a unit that Juju has, one under its name that another program has made, and one that no unit has made.
+  site.slurm.silence("slurmd-1");
+  site.lose();
+  site.slurm.nodes["slurmd-0"]["instance_id"] = "another";
+  site.slurm.nodes["slurmd-7"] = site.slurm.nodes["slurmd-0"];
+  site.slurm.nodes["slurmd-7"]["name"] = "slurmd-7";
+  for (int i = 0; i < 3; ++i) site.pass(std::chrono::minutes(5));
+  EXPECT_THAT(site.slurm.acts, IsEmpty());
+  EXPECT_EQ(site.slurm.nodes.size(), 3U);
+  EXPECT_EQ(site.juju.statuses["slurmctld/0"], active());
+}
+
+TEST(JujuCharms, TheRecordOfAUnitThatIsGoneIsDeletedByALaterLeaderToo) {
+  FakeSite site;
+  site.deploy("slurmctld", "slurmctld", 2);
+  site.deploy("slurmd", "slurmd", 2);
+  site.integrate("slurmd");
+  site.juju.remove_unit_by_force("slurmd/0");
+  site.slurm.silence("slurmd-0");
+  site.at("slurmctld/1").machine.files[kPoolPath] = site.at("slurmctld/0").machine.files[kPoolPath];
+  site.juju.remove_unit_by_force("slurmctld/0");
+  for (int i = 0; i < 2; ++i) {
+    site.paused += std::chrono::minutes(5);
+    site.juju.everywhere("update-status");
+  }
+  EXPECT_FALSE(site.slurm.nodes.contains("slurmd-0"));
+  EXPECT_TRUE(site.slurm.nodes.contains("slurmd-1"));
+}
+
+TEST(JujuCharms, UnitsOfAnApplicationThatIsRemovedByForceLeaveNoRecords) {
+  GoneSite site;
+  for (const char* unit : {"slurmd/0", "slurmd/1"}) site.juju.remove_unit_by_force(unit);
+  for (const char* node : {"slurmd-0", "slurmd-1"}) site.slurm.silence(node);
+  site.juju.remove_relation("0");
+  for (int i = 0; i < 3; ++i) site.pass(std::chrono::minutes(5));
+  EXPECT_THAT(site.slurm.nodes, IsEmpty());
+  EXPECT_THAT(site.pools(), Not(HasSubstr("PartitionName=slurmd ")));
+}
+
+TEST(JujuCharms, TheDrainOfAUnitWhoseApplicationComesBackIsNotLost) {
+  // The machine of slurmd/0 is off for repair. Its unit meets the new relation when it is back.
+  GoneSite site;
+  site.slurm.set_state("slurmd-0", {"IDLE", "DRAIN", "DYNAMIC_NORM"}, "bad disk");
+  site.slurm.silence("slurmd-0", "bad disk");
+  auto dispatch = site.juju.dispatch;
+  site.juju.dispatch = [&](const std::string& unit, const auto& environment, HookTools& tools) {
+    return unit == "slurmd/0" ? 1 : dispatch(unit, environment, tools);
+  };
+  site.juju.remove_relation("0");
+  const std::string relation = site.integrate("slurmd");
+  site.juju.relations[relation].members.erase("slurmd/0");
+  for (int i = 0; i < 3; ++i) site.pass(std::chrono::minutes(5));
+  EXPECT_TRUE(site.has_node());
+  EXPECT_EQ(site.slurm.nodes["slurmd-0"]["reason"], "bad disk");
+}
+
 // --- applications that leave ---
 
 // Requirement 25

@@ -51,6 +51,7 @@ struct LeaveInput {
   std::optional<core::MonoTime> heard_at;    ///< JudgeInput::heard_at.
   std::optional<core::MonoTime> kept_since;  ///< Since when Leaves::kept_by is the same; nullopt: just now.
   core::MonoTime now;
+  std::string_view why{};  ///< The reason of its drain. "": kLeaves or kConfigures, by the wish.
 };
 
 [[nodiscard]] Leaves judge_leave(const LeaveInput& input);
