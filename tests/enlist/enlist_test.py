@@ -1401,6 +1401,36 @@ def units_of_a_charm_leave_under_a_job(site):
     expect(site.out("ctl", "srun", "hostname") == "h2", "no job runs")
 
 
+# Requirement 16
+@test(hosts=1)
+def the_key_of_units_of_a_charm_moves_to_another_file(site):
+    """From slurm.key to slurm.jwks and back, under a job."""
+    site.init()
+    juju = Juju(site)
+    juju.deploy("slurmctld", "slurmctld", "ctl")
+    juju.deploy("gpu", "slurmd", "h1", partition_config="Default=YES")
+    juju.integrate("gpu", "slurmctld")
+    wait("gpu-0 is idle", lambda: idle(site.records()["gpu-0"]), LIMIT)
+    job = site.submit("--mem=100")
+    move = '''printf '{"keys": [{"alg": "HS256", "kty": "oct", "kid": "first", "k": "%s"}]}' "$(base64 -w0 slurm.key)" >slurm.jwks
+        chmod 0600 slurm.jwks && chown --reference=slurm.key slurm.jwks'''
+    for file, command in (("slurm.jwks", move), ("slurm.key", "rm slurm.jwks")):
+        before = set(site.processes("h1", "/usr/sbin/slurmd"))
+        site.run("ctl", "sh", "-c", f"cd /etc/slurm && {command}")
+        juju.everywhere("update-status")
+        there = [name for name in site.out("h1", "ls", "/etc/slurm").split() if name in ("slurm.key", "slurm.jwks")]
+        expect(there == [file], f"the key is in {there}")
+        expect(len(before) == 1 and not before & set(site.processes("h1", "/usr/sbin/slurmd")), "slurmd was not started again")
+        wait("slurmd responds", lambda: "NOT_RESPONDING" not in site.records()["gpu-0"]["state"], LIMIT)
+        expect(site.out("h1", "srun", "--mem=100", "hostname") == "h1", f"no job runs with {file}")
+        expect(juju.statuses["gpu/0"][0] == "active", f"{juju.statuses}")
+        # slurmd has nothing to do for the next hook, nor does it stumble over its next reload.
+        after = site.as_it_is("h1")
+        juju.everywhere("update-status")
+        expect(site.as_it_is("h1") == after, "a hook without a change did something")
+    site.ends_well(job, "h1")
+
+
 @test(hosts=2)
 def the_record_of_a_unit_that_is_gone_is_deleted(site):
     """A machine loses its power, and its unit is removed by force. The leader of slurmctld deletes the record, but not under a job."""

@@ -107,10 +107,10 @@ class Juju:
         """`meanwhile` is called while its stop waits. The units of the other side meet their own departed only."""
         app = app_of(unit)
         for number in self.of(app):
-            self.relations[number]["members"].remove(unit)
             for other in self.units(self.other(number, app)):
                 self.relation_hook(unit, number, "departed", other, JUJU_DEPARTING_UNIT=unit)
                 self.relation_hook(other, number, "departed", unit, JUJU_DEPARTING_UNIT=unit)
+            self.relations[number]["members"].remove(unit)
             self.relation_hook(unit, number, "broken")
         self.hook(unit, "stop", meanwhile)
         self.hook(unit, "remove")
@@ -125,9 +125,9 @@ class Juju:
         app = app_of(unit)
         del self.hosts[unit]
         for number in self.of(app):
-            self.relations[number]["members"].remove(unit)
             for other in self.units(self.other(number, app)):
                 self.relation_hook(other, number, "departed", unit, JUJU_DEPARTING_UNIT=unit)
+            self.relations[number]["members"].remove(unit)
         self.settle()
 
     def remove_relation(self, number):

@@ -201,19 +201,26 @@ core::Result<PartitionsPlan> plan_partitions(const PartitionsSeen& seen) {
   out.text = pool_file(pools);
   // The administrator may have mended the cause: these events are a new try.
   const bool again = seen.event.name == "config-changed" || seen.event.name == "start" || seen.event.name == "upgrade-charm";
-  if (out.text == seen.memory.refused && !again) {
-    out.problems.push_back("slurmctld refuses the partitions: " + seen.memory.reason);
-    if (!seen.memory.accepted.empty()) out.text = seen.memory.accepted;
-  }
+  const bool refused = out.text == seen.memory.refused && !again && seen.loaded != hash_of(out.text);
+  if (refused) out.problems.push_back("slurmctld refuses the partitions: " + seen.memory.reason);
   if (!seen.loaded) {
     // slurmctld cannot say whether it takes a file, and would not start with one that it refuses, nor without any.
     out.write = !seen.file;
     out.text = seen.file.value_or(pool_file({}));
     return out;
   }
+  // What was accepted may be from before another leader.
+  if (seen.loaded->empty()) {
+    out.memory.accepted = pool_file({});
+  } else if (seen.file && *seen.loaded == hash_of(*seen.file)) {
+    out.memory.accepted = *seen.file;
+  } else if (*seen.loaded != hash_of(seen.memory.accepted)) {
+    out.memory.accepted.clear();
+  }
+  if (refused) out.text = out.memory.accepted;
+  if (out.text.empty()) return out;
   out.write = seen.file != out.text;
   out.reconfigure = *seen.loaded != hash_of(out.text);
-  if (out.write && seen.file && *seen.loaded == hash_of(*seen.file)) out.memory.accepted = *seen.file;
   return out;
 }
 
@@ -229,11 +236,12 @@ void note_departure(const Event& event, ControllerMemory& memory) {
     memory.departed.insert_or_assign(event.departing_unit, event.relation_id);
 }
 
-void forget_staying(const std::vector<ComputeRelation>& relations, const std::map<std::string, std::vector<std::string>>& units,
-                    ControllerMemory& memory) {
+void forget_staying(const Event& event, const std::vector<ComputeRelation>& relations,
+                    const std::map<std::string, std::vector<std::string>>& units, ControllerMemory& memory) {
   const auto stays = [&](const std::string& unit, const std::string& departed_from) {
     return std::ranges::any_of(relations, [&](const ComputeRelation& relation) {
       if (relation.id != departed_from) return relation.app == app_of(unit);
+      if (unit == event.departing_unit) return false;
       const auto there = units.find(relation.id);
       return there == units.end() || std::ranges::find(there->second, unit) != there->second.end();
     });

@@ -1,8 +1,8 @@
 // What the charm `slurmctld` decides in each hook: which partitions slurmctld must have, and what each application `slurmd`
 // gets to know. Pure.
 //
-// Only the leader changes Slurm and what Juju has. A new leader takes over from the databags, the labels of the secrets, and the
-// pool file. Every unit notes which units of slurmd have departed.
+// Only the leader changes Slurm and what Juju has. A new leader takes over from the databags, the labels of the secrets, and
+// the pool file. Every unit notes which units of slurmd have departed.
 //
 // slurmctld ends the jobs of a partition that is removed. So when a relation ends, the partition first takes no new jobs. A
 // later hook removes its lines if slurmctld has loaded that and no job is left there. The secret of the relation goes last.
@@ -38,7 +38,7 @@ struct ComputeRelation {
 
 /// What the charm must know in its next hook: charm-slurmctld.json.
 struct ControllerMemory {
-  std::string accepted{};  ///< The last pool file that slurmctld has loaded.
+  std::string accepted{};  ///< The pool file with which slurmctld runs; "": it is not known.
   std::string refused{};   ///< The pool file that it has refused; "": none.
   std::string reason{};    ///< Why.
   /// Maps the ids of relations to their applications, because Juju may not tell the name any more when the relation ends.
@@ -106,9 +106,9 @@ struct PartitionsPlan {
 /// Notes the unit that departs with this event.
 void note_departure(const Event& event, ControllerMemory& memory);
 /// Forgets the units that are to stay: those that are in their relation, and those whose application has another relation now.
-/// `units`: by the id of the relation.
-void forget_staying(const std::vector<ComputeRelation>& relations, const std::map<std::string, std::vector<std::string>>& units,
-                    ControllerMemory& memory);
+/// `units`: by the id of the relation. Juju may list there the unit that departs with this event.
+void forget_staying(const Event& event, const std::vector<ComputeRelation>& relations,
+                    const std::map<std::string, std::vector<std::string>>& units, ControllerMemory& memory);
 /// Returns for how long the slurmd of a unit that has departed has been silent; nullopt: it is not. Notes since when. `record`:
 /// Slurm's record of the node; nullopt: Slurm does not tell.
 [[nodiscard]] std::optional<core::Duration> silent_for(const std::string& unit, const std::optional<slurm::Node>& record,

@@ -186,7 +186,12 @@ class ControllerHook {
     memory.refused = text;
     memory.reason = cause.message;
     if (auto done = remember(memory); !done) return done;
-    const std::string former = memory.accepted.empty() ? pool_file({}) : memory.accepted;
+    const std::string& former = memory.accepted;
+    // slurmctld would end the jobs of partitions that another file lacks.
+    if (former.empty()) {
+      return core::fail(cause.code, "slurmctld refuses the partitions, and nobody knows the file with which it runs. Mend " +
+                                        std::string(kPoolFile) + " before slurmctld is started again: " + cause.message);
+    }
     if (auto done = write_pool_file(former); !done) return done;
     // Until it has read the former file again, slurmctld would send the refused one to slurmds that start.
     [[maybe_unused]] const auto again = ask_slurm({"scontrol", "reconfigure"});
@@ -216,7 +221,7 @@ class ControllerHook {
       units.emplace(relation.id, *std::move(there));
     }
     ControllerMemory memory = memory_;
-    forget_staying(relations_, units, memory);
+    forget_staying(event_, relations_, units, memory);
     for (const auto& [unit, relation] : std::map(memory.departed)) {
       if (!remove_record_of(unit, memory)) continue;
       memory.departed.erase(unit);

@@ -110,9 +110,10 @@ class FakeJuju {
       if (!units[app].empty()) lead(*units[app].begin());
     }
     for (auto& [number, relation] : relations) {
-      if (!relation.members.erase(unit)) continue;
+      if (!relation.members.contains(unit)) continue;
       for (const std::string& other : std::set(units[other_of(relation, app)]))
         send_relation(other, number, "departed", unit, unit);
+      relation.members.erase(unit);
     }
     settle();
   }
@@ -207,12 +208,13 @@ class FakeJuju {
     const std::string app = app_of(unit);
     for (auto& [number, relation] : relations) {
       if (!relation.endpoints.contains(app)) continue;
-      relation.members.erase(unit);
       if (broken_first) send_relation(unit, number, "broken");
       for (const std::string& other : std::set(units[other_of(relation, app)])) {
         send_relation(unit, number, "departed", other, unit);
         send_relation(other, number, "departed", unit, unit);
       }
+      // Until here, it is listed.
+      relation.members.erase(unit);
       if (!broken_first) send_relation(unit, number, "broken");
     }
   }

@@ -206,6 +206,11 @@ class Machine final : public enlist::testing::FakeHost {
     if (const auto found = slurm_.nodes.find(words.back()); found != slurm_.nodes.end()) nodes.push_back(found->second);
     return Output{0, core::Json{{"nodes", nodes}}.dump(), ""};
   }
+  core::Result<void> remove(const std::filesystem::path& file) override {
+    if (file == fixed) return core::fail(core::ErrorCode::kUnavailable, fixed + ": Read-only file system");
+    return FakeHost::remove(file);
+  }
+  std::string fixed{};                                ///< A file that cannot be removed.
   std::function<bool()> signs = [] { return true; };  ///< A daemon runs here that signs what the commands send.
   [[nodiscard]] int count(const std::string& line) const {
     int out = 0;
@@ -234,6 +239,7 @@ class FakeService final : public Service {
   core::Result<void> prepare(const std::vector<std::string>&) override { return {}; }
   core::Result<void> reload() override {
     ++reloads;
+    if (now.running) slurm_.add(launch_of(now.arguments.value()));
     return {};
   }
   core::Result<void> stop() override {
