@@ -1525,6 +1525,78 @@ def units_of_a_charm_leave_under_a_job(site):
     expect(site.out("ctl", "srun", "hostname") == "h2", "no job runs")
 
 
+# Requirement 16
+@test(hosts=1)
+def the_key_of_units_of_a_charm_moves_to_another_file(site):
+    """From slurm.key to slurm.jwks and back, under a job."""
+    site.init()
+    juju = Juju(site)
+    juju.deploy("slurmctld", "slurmctld", "ctl")
+    juju.deploy("gpu", "slurmd", "h1", partition_config="Default=YES")
+    juju.integrate("gpu", "slurmctld")
+    wait("gpu-0 is idle", lambda: idle(site.records()["gpu-0"]), LIMIT)
+    job = site.submit("--mem=100")
+    move = '''printf '{"keys": [{"alg": "HS256", "kty": "oct", "kid": "first", "k": "%s"}]}' "$(base64 -w0 slurm.key)" >slurm.jwks
+        chmod 0600 slurm.jwks && chown --reference=slurm.key slurm.jwks'''
+    for file, command in (("slurm.jwks", move), ("slurm.key", "rm slurm.jwks")):
+        before = set(site.processes("h1", "/usr/sbin/slurmd"))
+        site.run("ctl", "sh", "-c", f"cd /etc/slurm && {command}")
+        juju.everywhere("update-status")
+        there = [name for name in site.out("h1", "ls", "/etc/slurm").split() if name in ("slurm.key", "slurm.jwks")]
+        expect(there == [file], f"the key is in {there}")
+        expect(len(before) == 1 and not before & set(site.processes("h1", "/usr/sbin/slurmd")), "slurmd was not started again")
+        wait("slurmd responds", lambda: "NOT_RESPONDING" not in site.records()["gpu-0"]["state"], LIMIT)
+        expect(site.out("h1", "srun", "--mem=100", "hostname") == "h1", f"no job runs with {file}")
+        expect(juju.statuses["gpu/0"][0] == "active", f"{juju.statuses}")
+        # slurmd has nothing to do for the next hook, nor does it stumble over its next reload.
+        after = site.as_it_is("h1")
+        juju.everywhere("update-status")
+        expect(site.as_it_is("h1") == after, "a hook without a change did something")
+    site.ends_well(job, "h1")
+
+
+@test(hosts=2)
+def the_record_of_a_unit_that_is_gone_is_deleted(site):
+    """A machine loses its power, and its unit is removed by force. The leader of slurmctld deletes the record, but not under a job."""
+    site.run("ctl", "sh", "-c", "echo SlurmdTimeout=20 >>/etc/slurm/slurm.conf")
+    site.init()
+    juju = Juju(site)
+    juju.deploy("slurmctld", "slurmctld", "ctl")
+    juju.deploy("gpu", "slurmd", "h1", partition_config="Default=YES MaxTime=1-0")
+    juju.integrate("gpu", "slurmctld")
+    juju.add_unit("gpu", "h2")
+    for name in ("gpu-0", "gpu-1"):
+        wait(f"{name} is idle", lambda name=name: idle(site.records()[name]), LIMIT)
+    reconfigures = site.reconfigures()
+    ends, stays = site.submit("-w", "gpu-0"), site.submit("-w", "gpu-1")
+    site.script("kill", "h1")
+    juju.remove_unit_by_force("gpu/0")
+    wait("Slurm has set gpu-0 down", lambda: {"DOWN", "NOT_RESPONDING"} <= set(site.records()["gpu-0"]["state"]), 5 * LIMIT)
+    wait("Slurm has ended the job there", lambda: site.job(ends) == "NODE_FAIL", LIMIT)
+    asks = site.out("ctl", "sbatch", "--parsable", "--output=/dev/null", "--chdir=/tmp", "-w", "gpu-0", "--wrap", "true")
+
+    def says(what):
+        juju.everywhere("update-status")
+        return what in juju.statuses["slurmctld/0"][1] and juju.statuses["slurmctld/0"][0] == "waiting"
+
+    expect(says("Its record gpu-0 is deleted in a later hook"), f"{juju.statuses}")
+    # The limit is two minutes of silence.
+    wait("the waiting job keeps the record", lambda: says(f"jobs wait for this node by its name, and Slurm would end them: {asks}"), 5 * LIMIT)
+    expect(site.job(asks) == "PENDING", f"the job that waits is {site.job(asks)}")
+    record = site.records()["gpu-0"]
+    expect("DRAIN" in record["state"] and record["reason"] == "slurm-enlist: leaving", f"gpu-0 is {record['state']} {record['reason']}")
+    site.run("ctl", "scancel", asks)
+
+    def deleted():
+        juju.everywhere("update-status")
+        return set(site.records()) == {"gpu-1"}
+
+    wait("the record is deleted", deleted, LIMIT)
+    expect(juju.statuses["slurmctld/0"] == ("active", ""), f"{juju.statuses}")
+    expect(site.reconfigures() == reconfigures, "slurmctld was reconfigured")
+    site.ends_well(stays, "h2")
+
+
 # Requirement 23
 # Requirement 38
 # Requirement 39

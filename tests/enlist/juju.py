@@ -81,7 +81,7 @@ class Juju:
         number = str(self.counts["relations"])
         self.counts["relations"] += 1
         self.relations[number] = {"endpoints": {compute: "slurmctld", controller: "slurmd"},
-                                  "databags": {compute: {}, controller: {}}}
+                                  "databags": {compute: {}, controller: {}}, "members": []}
         for app in (compute, controller):
             for unit in self.units(app):
                 self.relation_hook(unit, number, "created")
@@ -110,6 +110,7 @@ class Juju:
             for other in self.units(self.other(number, app)):
                 self.relation_hook(unit, number, "departed", other, JUJU_DEPARTING_UNIT=unit)
                 self.relation_hook(other, number, "departed", unit, JUJU_DEPARTING_UNIT=unit)
+            self.relations[number]["members"].remove(unit)
             self.relation_hook(unit, number, "broken")
         self.hook(unit, "stop", meanwhile)
         self.hook(unit, "remove")
@@ -119,8 +120,19 @@ class Juju:
             self.hook(self.leaders[app], "leader-elected")
         self.settle()
 
+    def remove_unit_by_force(self, unit):
+        """No hook of it runs."""
+        app = app_of(unit)
+        del self.hosts[unit]
+        for number in self.of(app):
+            for other in self.units(self.other(number, app)):
+                self.relation_hook(other, number, "departed", unit, JUJU_DEPARTING_UNIT=unit)
+            self.relations[number]["members"].remove(unit)
+        self.settle()
+
     def remove_relation(self, number):
         apps = self.relations[number]["endpoints"]
+        self.relations[number]["members"] = []
         for app in apps:
             for unit in self.units(app):
                 for other in self.units(self.other(number, app)):
@@ -151,6 +163,8 @@ class Juju:
 
     def meet(self, unit, number):
         for other in self.units(self.other(number, app_of(unit))):
+            members = self.relations[number]["members"]
+            members += [name for name in (unit, other) if name not in members]
             for what in ("joined", "changed"):
                 self.relation_hook(unit, number, what, other)
                 self.relation_hook(other, number, what, unit)
@@ -250,7 +264,9 @@ class Juju:
         elif tool == "relation-ids":
             return [f"{words[0]}:{number}" for number, has in self.relations.items() if has["endpoints"].get(app) == words[0]]
         elif tool == "relation-list":
-            return self.other(relation(), app)
+            if "--app" in words:
+                return self.other(relation(), app)
+            return [member for member in self.relations[relation()]["members"] if app_of(member) != app]
         elif tool == "relation-get":
             if words[-1] == app:
                 only_leader()

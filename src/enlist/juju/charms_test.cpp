@@ -258,10 +258,53 @@ TEST(JujuCharms, AKeyInAnotherFileReplacesTheFormerOne) {
   auto& there = site.at("slurmd/0").machine.files;
   EXPECT_EQ(there["/etc/slurm/slurm.jwks"], std::pair(std::string("{}"), 0600U));
   EXPECT_FALSE(there.contains(kKeyPath));
+  EXPECT_EQ(site.at("slurmd/0").slurmd.starts, 2) << "it would go on with the file from before";
   files.erase("/etc/slurm/slurm.jwks");
   site.juju.everywhere("update-status");
   EXPECT_EQ(there[kKeyPath].first, site.key);
   EXPECT_FALSE(there.contains("/etc/slurm/slurm.jwks"));
+  EXPECT_EQ(site.at("slurmd/0").slurmd.starts, 3);
+  EXPECT_EQ(site.at("slurmd/0").slurmd.reloads, 0);
+}
+
+// Requirement 16
+TEST(JujuCharms, AFormerKeyThatCannotBeRemovedIsRemovedByALaterHook) {
+  FakeSite site;
+  site.begin();
+  FakeSite::Place& place = site.at("slurmd/0");
+  place.machine.fixed = kKeyPath;
+  site.at("slurmctld/0").machine.files["/etc/slurm/slurm.jwks"] = {"{}", 0600};
+  site.juju.everywhere("update-status");
+  EXPECT_THAT(site.message("slurmd/0"), HasSubstr("slurm.key: Read-only file system"));
+  place.machine.fixed.clear();
+  site.juju.everywhere("update-status");
+  EXPECT_FALSE(place.machine.files.contains(kKeyPath));
+  EXPECT_EQ(place.slurmd.starts, 2);
+  EXPECT_EQ(place.slurmd.reloads, 0);
+  EXPECT_EQ(site.juju.statuses["slurmd/0"], active("slurmd-0 is IDLE"));
+}
+
+// Requirement 16
+TEST(JujuCharms, AFormerKeyThatSomebodyHasReplacedStays) {
+  FakeSite site;
+  site.begin();
+  auto& there = site.at("slurmd/0").machine.files;
+  there[kKeyPath].first = "of another cluster";
+  site.at("slurmctld/0").machine.files["/etc/slurm/slurm.jwks"] = {"{}", 0600};
+  site.juju.everywhere("update-status");
+  EXPECT_EQ(there[kKeyPath].first, "of another cluster");
+  EXPECT_EQ(there["/etc/slurm/slurm.jwks"].first, "{}");
+  EXPECT_EQ(site.at("slurmd/0").slurmd.starts, 2);
+  // Slurm reads the other file first.
+  there["/etc/slurm/slurm.jwks"].first = "of another cluster";
+  there.erase(kKeyPath);
+  site.at("slurmctld/0").machine.files.erase("/etc/slurm/slurm.jwks");
+  site.juju.everywhere("update-status");
+  EXPECT_EQ(there["/etc/slurm/slurm.jwks"].first, "of another cluster");
+  EXPECT_FALSE(there.contains(kKeyPath));
+  EXPECT_EQ(site.juju.statuses["slurmd/0"].kind, Kind::kBlocked);
+  EXPECT_THAT(site.message("slurmd/0"), HasSubstr("slurm.jwks is there, which this charm has not written"));
+  EXPECT_EQ(site.at("slurmd/0").slurmd.starts, 2);
 }
 
 // Requirement 17
@@ -418,6 +461,34 @@ TEST(JujuCharms, StopThatFailsBehindTheDeletionIsCarriedOutByTheNext) {
   EXPECT_EQ(site.slurmd().stops, 1);
 }
 
+TEST(JujuCharms, AKeyThatCannotBeRemovedIsRemovedByTheNextStop) {
+  LeavingSite site;
+  site.at("slurmd/0").machine.fixed = kKeyPath;
+  EXPECT_EQ(site.juju.send("slurmd/0", "stop"), 1);
+  site.at("slurmd/0").machine.fixed.clear();
+  EXPECT_EQ(site.juju.send("slurmd/0", "stop"), 0);
+  EXPECT_FALSE(site.at("slurmd/0").machine.files.contains(kKeyPath));
+  EXPECT_FALSE(site.slurmd().now.arguments);
+}
+
+TEST(JujuCharms, ASlurmdThatEndsAgainAndAgainKeepsNoUnitForEver) {
+  LeavingSite site;
+  site.slurmd().now.running = false;
+  site.slurmd().now.changing = true;
+  EXPECT_EQ(site.juju.send("slurmd/0", "stop"), 0);
+  EXPECT_GE(site.paused, std::chrono::minutes(10));
+  EXPECT_EQ(site.slurmd().stops, 1);
+  EXPECT_TRUE(site.has_node());
+}
+
+TEST(JujuCharms, AUnitWhoseNameWasInUseOnThisMachineBeforeStarts) {
+  FakeSite site;
+  site.charms["slurmd"] = "slurmd";
+  site.at("slurmd/0").machine.files["/var/lib/slurm-enlist/charm-leaves-slurmd-0"] = {"slurmd/0", 0644};
+  site.begin();
+  EXPECT_EQ(site.juju.statuses["slurmd/0"], active("slurmd-0 is IDLE"));
+}
+
 TEST(JujuCharms, ASlurmdThatIsDeadLeavesIfNoStepIsOnTheMachine) {
   LeavingSite site;
   site.slurmd().now.running = false;
@@ -444,6 +515,161 @@ TEST(JujuCharms, AUnitWithoutASlurmdOfItsOwnLeavesAtOnce) {
   site.juju.remove_unit("slurmd/0");
   EXPECT_EQ(site.at("slurmd/0").slurmd.stops, 0);
   EXPECT_EQ(site.paused, std::chrono::milliseconds(0));
+}
+
+// Requirement 40
+TEST(JujuCharms, AUnitThatIsRemovedWhileItIsToRegisterAnewLeavesAndSaysSo) {
+  LeavingSite site;
+  site.slurm.jobs[7] = {.node = "slurmd-0"};
+  site.juju.act("slurmd/0", "node-config", {{"parameters", "Weight=5"}});
+  EXPECT_EQ(site.slurm.nodes["slurmd-0"]["reason"], "slurm-enlist: configuring");
+  site.juju.send("slurmd/0", "slurmctld-relation-departed",
+                 {{"JUJU_RELATION_ID", "slurmctld:0"}, {"JUJU_DEPARTING_UNIT", "slurmd/0"}});
+  EXPECT_EQ(site.slurm.nodes["slurmd-0"]["reason"], "slurm-enlist: leaving");
+  site.stop_until([&] { site.slurm.jobs.clear(); });
+  EXPECT_FALSE(site.has_node());
+  EXPECT_EQ(site.slurmd().starts, 1);
+}
+
+// --- units that are gone ---
+
+/// A site whose first unit of slurmd is removed by force: no hook of it runs.
+struct GoneSite : LeavingSite {
+  /// Its slurmd is silent, too.
+  void lose(const std::string& reason = "Not responding") {
+    juju.remove_unit_by_force("slurmd/0");
+    slurm.silence("slurmd-0", reason);
+  }
+  void pass(std::chrono::seconds time) {
+    paused += time;
+    juju.everywhere("update-status");
+  }
+};
+
+TEST(JujuCharms, TheRecordOfAUnitThatIsGoneIsDeletedOnceItsSlurmdIsSilentForLong) {
+  GoneSite site;
+  site.juju.remove_unit_by_force("slurmd/0");
+  site.pass(std::chrono::hours(1));
+  EXPECT_THAT(site.slurm.acts, IsEmpty()) << "its slurmd answers";
+  EXPECT_EQ(site.juju.statuses["slurmctld/0"], active());
+  site.slurm.silence("slurmd-0");
+  site.pass(std::chrono::seconds(0));
+  site.pass(std::chrono::seconds(119));
+  EXPECT_THAT(site.slurm.acts, IsEmpty());
+  EXPECT_EQ(
+      site.juju.statuses["slurmctld/0"],
+      waiting("slurmd/0 is gone, and Slurm has no answer from its slurmd. Its record slurmd-0 is deleted in a later hook"));
+  site.pass(std::chrono::seconds(1));
+  EXPECT_THAT(site.slurm.acts, ElementsAre("drain slurmd-0: slurm-enlist: leaving", "delete slurmd-0"));
+  EXPECT_EQ(site.juju.statuses["slurmctld/0"], active());
+  EXPECT_TRUE(site.slurm.nodes.contains("slurmd-1"));
+  EXPECT_THAT(site.slurm.ended, IsEmpty());
+  // It is forgotten.
+  const auto count = site.at("slurmctld/0").machine.count("scontrol --json show node slurmd-0");
+  site.pass(std::chrono::hours(1));
+  EXPECT_EQ(site.at("slurmctld/0").machine.count("scontrol --json show node slurmd-0"), count);
+}
+
+TEST(JujuCharms, ASilentSlurmdMustBeSilentAtEachLook) {
+  GoneSite site;
+  site.lose();
+  site.pass(std::chrono::seconds(60));
+  site.slurm.set_state("slurmd-0", {"IDLE", "DYNAMIC_NORM"}, "");
+  site.pass(std::chrono::seconds(60));
+  site.slurm.silence("slurmd-0");
+  site.pass(std::chrono::seconds(60));
+  // Nor is anything known while Slurm does not answer.
+  site.pass(std::chrono::seconds(60));
+  site.slurm.up.clear();
+  site.pass(std::chrono::seconds(60));
+  site.slurm.up = {"ctl"};
+  site.pass(std::chrono::seconds(60));
+  EXPECT_THAT(site.slurm.acts, IsEmpty());
+  // A node that does not respond is down only after SlurmdTimeout.
+  site.slurm.set_state("slurmd-0", {"IDLE", "NOT_RESPONDING", "DYNAMIC_NORM"}, "");
+  site.pass(std::chrono::hours(1));
+  site.pass(std::chrono::hours(1));
+  EXPECT_THAT(site.slurm.acts, IsEmpty());
+  EXPECT_TRUE(site.has_node());
+}
+
+TEST(JujuCharms, TheRecordOfAUnitThatIsGoneStaysWhileAJobNeedsIt) {
+  for (const auto& [job, words] : std::map<std::string, FakeJob>{
+           {"jobs run there: 7; the host is silent", {.node = "slurmd-0"}},
+           {"jobs are suspended there: 7", {.state = "SUSPENDED", .node = "slurmd-0"}},
+           {"jobs are completing there, such as their epilog: 7", {.state = "COMPLETING", .node = "slurmd-0"}},
+           {"jobs wait for this node by its name", {.state = "PENDING", .required = "slurmd-[0-3]"}}}) {
+    GoneSite site;
+    site.slurm.jobs[7] = words;
+    site.lose();
+    for (int i = 0; i < 3; ++i) site.pass(std::chrono::minutes(5));
+    EXPECT_TRUE(site.has_node()) << job;
+    EXPECT_EQ(site.juju.statuses["slurmctld/0"].kind, Kind::kWaiting) << job;
+    EXPECT_THAT(site.message("slurmctld/0"), HasSubstr("Its record slurmd-0 stays: " + job));
+    EXPECT_THAT(site.slurm.acts, ElementsAre("drain slurmd-0: slurm-enlist: leaving")) << job;
+    site.slurm.jobs.clear();
+    site.pass(std::chrono::minutes(5));
+    EXPECT_FALSE(site.has_node()) << job;
+    EXPECT_THAT(site.slurm.ended, IsEmpty()) << job;
+  }
+}
+
+TEST(JujuCharms, NoOtherRecordIsDeleted) {
+  GoneSite site;
+  // One of a unit that Juju has, one under its name that another program has made, and one that no unit has made.
+  site.slurm.silence("slurmd-1");
+  site.lose();
+  site.slurm.nodes["slurmd-0"]["instance_id"] = "another";
+  site.slurm.nodes["slurmd-7"] = site.slurm.nodes["slurmd-0"];
+  site.slurm.nodes["slurmd-7"]["name"] = "slurmd-7";
+  for (int i = 0; i < 3; ++i) site.pass(std::chrono::minutes(5));
+  EXPECT_THAT(site.slurm.acts, IsEmpty());
+  EXPECT_EQ(site.slurm.nodes.size(), 3U);
+  EXPECT_EQ(site.juju.statuses["slurmctld/0"], active());
+}
+
+TEST(JujuCharms, TheRecordOfAUnitThatIsGoneIsDeletedByALaterLeaderToo) {
+  FakeSite site;
+  site.deploy("slurmctld", "slurmctld", 2);
+  site.deploy("slurmd", "slurmd", 2);
+  site.integrate("slurmd");
+  site.juju.remove_unit_by_force("slurmd/0");
+  site.slurm.silence("slurmd-0");
+  site.at("slurmctld/1").machine.files[kPoolPath] = site.at("slurmctld/0").machine.files[kPoolPath];
+  site.juju.remove_unit_by_force("slurmctld/0");
+  for (int i = 0; i < 2; ++i) {
+    site.paused += std::chrono::minutes(5);
+    site.juju.everywhere("update-status");
+  }
+  EXPECT_FALSE(site.slurm.nodes.contains("slurmd-0"));
+  EXPECT_TRUE(site.slurm.nodes.contains("slurmd-1"));
+}
+
+TEST(JujuCharms, UnitsOfAnApplicationThatIsRemovedByForceLeaveNoRecords) {
+  GoneSite site;
+  for (const char* unit : {"slurmd/0", "slurmd/1"}) site.juju.remove_unit_by_force(unit);
+  for (const char* node : {"slurmd-0", "slurmd-1"}) site.slurm.silence(node);
+  site.juju.remove_relation("0");
+  for (int i = 0; i < 3; ++i) site.pass(std::chrono::minutes(5));
+  EXPECT_THAT(site.slurm.nodes, IsEmpty());
+  EXPECT_THAT(site.pools(), Not(HasSubstr("PartitionName=slurmd ")));
+}
+
+TEST(JujuCharms, TheDrainOfAUnitWhoseApplicationComesBackIsNotLost) {
+  // The machine of slurmd/0 is off for repair. Its unit meets the new relation when it is back.
+  GoneSite site;
+  site.slurm.set_state("slurmd-0", {"IDLE", "DRAIN", "DYNAMIC_NORM"}, "bad disk");
+  site.slurm.silence("slurmd-0", "bad disk");
+  auto dispatch = site.juju.dispatch;
+  site.juju.dispatch = [&](const std::string& unit, const auto& environment, HookTools& tools) {
+    return unit == "slurmd/0" ? 1 : dispatch(unit, environment, tools);
+  };
+  site.juju.remove_relation("0");
+  const std::string relation = site.integrate("slurmd");
+  site.juju.relations[relation].members.erase("slurmd/0");
+  for (int i = 0; i < 3; ++i) site.pass(std::chrono::minutes(5));
+  EXPECT_TRUE(site.has_node());
+  EXPECT_EQ(site.slurm.nodes["slurmd-0"]["reason"], "bad disk");
 }
 
 // --- applications that leave ---
@@ -530,6 +756,39 @@ TEST(JujuCharms, UnitsWhoseRelationEndsLeaveByThemselvesWithoutBlocking) {
   EXPECT_TRUE(site.has_node());
   EXPECT_EQ(site.juju.statuses["slurmd/0"], active("slurmd-0 is IDLE"));
   EXPECT_THAT(site.slurm.loaded, HasSubstr("PartitionName=slurmd Nodes=slurmd\n"));
+}
+
+TEST(JujuCharms, ARelationThatEndsUnderADeadSlurmdLeavesNothingOnTheMachine) {
+  LeavingSite site;
+  site.slurmd().now.running = false;
+  site.slurmd().fails = "systemctl: exit code 1";
+  site.slurmd().there = std::vector<std::string>{"7.0"};
+  site.juju.remove_relation("0");
+  EXPECT_THAT(site.message("slurmd/0"), HasSubstr("slurmd-0 leaves: Slurm does not answer"));
+  EXPECT_TRUE(site.at("slurmd/0").machine.files.contains(kKeyPath));
+  site.slurmd().there = std::vector<std::string>();
+  site.juju.everywhere("update-status");
+  EXPECT_EQ(site.juju.statuses["slurmd/0"], blocked("integrate the application with slurmctld"));
+  EXPECT_FALSE(site.at("slurmd/0").machine.files.contains(kKeyPath));
+  EXPECT_THAT(site.juju.logs, Contains(HasSubstr("Slurm may still have a record of slurmd-0")));
+  // The leader of slurmctld deletes it.
+  site.slurm.silence("slurmd-0");
+  for (int i = 0; i < 2; ++i) {
+    site.paused += std::chrono::minutes(5);
+    site.juju.everywhere("update-status");
+  }
+  EXPECT_FALSE(site.has_node());
+}
+
+TEST(JujuCharms, ASlurmdThatRunsOnWithoutARelationIsNotHidden) {
+  FakeSite site;
+  site.begin();
+  // Somebody has resolved a failed relation-broken without running it again.
+  site.juju.relations.clear();
+  site.juju.send("slurmd/0", "update-status");
+  EXPECT_EQ(site.juju.statuses["slurmd/0"].kind, Kind::kBlocked);
+  EXPECT_THAT(site.message("slurmd/0"), HasSubstr("slurmd still runs"));
+  EXPECT_EQ(site.at("slurmd/0").slurmd.stops, 0);
 }
 
 TEST(JujuCharms, AnApplicationThatComesBackWhileItLeavesStays) {
@@ -634,6 +893,52 @@ TEST(JujuCharms, ANewLeaderTakesOverFromTheData) {
   site.juju.configure("slurmd", "partition-config", "MaxTime=1-0");
   EXPECT_EQ(site.juju.count("slurmd/1 publish"), 1);
   EXPECT_THAT(site.pools("slurmctld/1"), HasSubstr("PartitionName=slurmd Nodes=slurmd MaxTime=1-0\n"));
+}
+
+// Requirement 41
+TEST(JujuCharms, ALeaderThatComesBackTakesNoPartitionAwayThatAnotherHasAdded) {
+  FakeSite site;
+  site.deploy("slurmctld", "slurmctld", 2);
+  site.deploy("slurmd", "slurmd");
+  site.integrate("slurmd");
+  site.slurm.refuses = "AllowGroups=none";
+  site.deploy("gpu", "slurmd");
+  site.juju.configure("gpu", "partition-config", "AllowGroups=none");
+  site.integrate("gpu");
+  ASSERT_THAT(site.message("slurmctld/0"), HasSubstr("slurmctld refuses the partitions"));
+  const auto lead = [&](const std::string& from, const std::string& to) {
+    site.at(to).machine.files[kPoolPath] = site.at(from).machine.files[kPoolPath];
+    site.juju.lead(to);
+  };
+  site.slurm.refuses.clear();
+  lead("slurmctld/0", "slurmctld/1");
+  ASSERT_THAT(site.slurm.loaded, HasSubstr("PartitionName=gpu "));
+  site.slurm.jobs[7] = {.partition = "gpu", .node = "gpu-0"};
+  lead("slurmctld/1", "slurmctld/0");
+  site.juju.everywhere("update-status");
+  EXPECT_THAT(site.slurm.loaded, HasSubstr("PartitionName=gpu "));
+  EXPECT_THAT(site.slurm.ended, IsEmpty());
+  EXPECT_EQ(site.juju.statuses["slurmctld/0"], active());
+}
+
+// Requirement 41
+TEST(JujuCharms, ALeaderThatDoesNotKnowTheFormerFileTakesNoPartitionAway) {
+  FakeSite site;
+  site.deploy("slurmctld", "slurmctld", 2);
+  site.deploy("slurmd", "slurmd");
+  site.integrate("slurmd");
+  site.slurm.jobs[7] = {.node = "slurmd-0"};
+  // The first leader has written this file, and was gone before it was loaded.
+  site.slurm.refuses = "AllowGroups=none";
+  const std::string file =
+      pool_file({{"gpu", {.name = "gpu", .partition_conf = "AllowGroups=none"}}, {"slurmd", {.name = "slurmd"}}});
+  site.at("slurmctld/1").machine.files[kPoolPath] = {file, 0644};
+  site.juju.lead("slurmctld/1");
+  EXPECT_THAT(site.message("slurmctld/1"), HasSubstr("nobody knows the file with which it runs"));
+  site.juju.everywhere("update-status");
+  EXPECT_EQ(site.juju.statuses["slurmctld/1"].kind, Kind::kBlocked);
+  EXPECT_THAT(site.slurm.loaded, HasSubstr("PartitionName=slurmd "));
+  EXPECT_THAT(site.slurm.ended, IsEmpty());
 }
 
 // Requirement 32
@@ -803,6 +1108,21 @@ TEST(JujuCharms, ANodeThatSlurmDoesNotTakeIsNotShownAsActive) {
   EXPECT_LE(site.paused, std::chrono::seconds(11));
 }
 
+TEST(JujuCharms, ANodeThatSlurmHasLostRegistersAgain) {
+  FakeSite site;
+  site.begin();
+  site.slurm.nodes.clear();
+  site.juju.everywhere("update-status");
+  EXPECT_TRUE(site.slurm.nodes.contains("slurmd-0"));
+  EXPECT_EQ(site.juju.statuses["slurmd/0"], active("slurmd-0 is IDLE"));
+  site.juju.everywhere("update-status");
+  EXPECT_EQ(site.at("slurmd/0").slurmd.reloads, 1);
+  // A record that Slurm does not tell of is not lost.
+  site.slurm.up.clear();
+  site.juju.everywhere("update-status");
+  EXPECT_EQ(site.at("slurmd/0").slurmd.reloads, 1);
+}
+
 TEST(JujuCharms, ASlurmdOfSomebodyElseAndAKeyOfSomebodyElseAreLeftAlone) {
   FakeSite site;
   site.deploy_both();
@@ -819,6 +1139,14 @@ TEST(JujuCharms, ASlurmdOfSomebodyElseAndAKeyOfSomebodyElseAreLeftAlone) {
   EXPECT_THAT(other.message("slurmd/0"), HasSubstr("slurm.key has another key"));
   EXPECT_EQ(other.at("slurmd/0").machine.files[kKeyPath].first, "of another cluster");
   EXPECT_EQ(other.at("slurmd/0").slurmd.starts, 0);
+
+  FakeSite beside;
+  beside.deploy_both();
+  beside.at("slurmd/0").machine.files["/etc/slurm/slurm.jwks"] = {"of another cluster", 0600};
+  beside.integrate("slurmd");
+  EXPECT_THAT(beside.message("slurmd/0"), HasSubstr("slurm.jwks is there"));
+  EXPECT_FALSE(beside.at("slurmd/0").machine.files.contains(kKeyPath));
+  EXPECT_EQ(beside.at("slurmd/0").slurmd.starts, 0);
 }
 
 TEST(JujuCharms, AKeyThatCannotBeReadLeavesSlurmdAsItIs) {

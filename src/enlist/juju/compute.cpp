@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/hash.hpp"
+#include "enlist/rules/key_file.hpp"
 #include "enlist/rules/node_conf.hpp"
 #include "enlist/rules/text.hpp"
 #include "slurm/conf/conf.hpp"
@@ -66,6 +67,14 @@ bool same_but_features(std::string_view a, std::string_view b) {
   });
 }
 
+core::Json key_json(const KeySeen& key) {
+  return {{"file", key.file}, {"digest", key.digest}};
+}
+
+KeySeen key_from(const core::Json& json, const char* key) {
+  return {text_at(json, {key, "file"}), text_at(json, {key, "digest"})};
+}
+
 /// Decides what the leader publishes.
 void plan_publication(const ComputeSeen& seen, ComputePlan& plan) {
   if (!seen.leader) return;
@@ -84,7 +93,13 @@ void plan_publication(const ComputeSeen& seen, ComputePlan& plan) {
 std::optional<Status> plan_slurmd(const ComputeSeen& seen, ComputePlan& plan) {
   if (!seen.detected)
     return blocked("slurmd is not ready to run: " + seen.detected.error().message + ". Install Slurm's slurmd on this machine");
-  if (seen.relation.empty()) return blocked("integrate the application with slurmctld");
+  if (seen.relation.empty()) {
+    if (seen.slurmd && seen.slurmd->running && is_ours(seen.event, *seen.slurmd))
+      return blocked(
+          "slurmd still runs, but Juju shows no relation to slurmctld: integrate the application again, or "
+          "remove the unit");
+    return blocked("integrate the application with slurmctld");
+  }
   const auto data = controller_data_from(seen.theirs);
   if (!data) return blocked("slurmctld: " + data.error().message);
   if (!*data) return waiting("slurmctld has not published its key and its controllers yet");
@@ -99,19 +114,26 @@ std::optional<Status> plan_slurmd(const ComputeSeen& seen, ComputePlan& plan) {
   const core::Result<Launch> want = launch_wanted(seen, (*data)->controllers);
   if (!want) return blocked(want.error().message);
 
-  if (*seen.local_key != key) {
-    // The key of another cluster may be in use by its daemons.
-    if (!seen.local_key->file.empty() && seen.memory.key.file != key.file)
-      return blocked(key.file + " has another key, which this charm has not written: move it away if nothing needs it");
-    plan.write_key = true;
+  if (!seen.other_key) return blocked(seen.other_key.error().message);
+  const auto ours = [&](const KeySeen& file) { return file == seen.memory.key || file == seen.memory.former; };
+  // The key of another cluster may be in use by its daemons.
+  if (*seen.local_key != key && !seen.local_key->file.empty() && seen.memory.key.file != key.file && !ours(*seen.local_key))
+    return blocked(key.file + " has another key, which this charm has not written: move it away if nothing needs it");
+  if (seen.other_key->file == kJwksFile && !ours(*seen.other_key)) {
+    return blocked(
+        "slurm.jwks is there, which this charm has not written, and Slurm prefers it to the slurm.key of the "
+        "cluster: move it away if nothing needs it");
   }
+  plan.write_key = *seen.local_key != key || !seen.memory.former.file.empty() ||
+                   (!seen.memory.key.file.empty() && seen.memory.key.file != key.file);
   std::optional<Launch> runs;
   if (seen.slurmd->running) runs = launch_of(*seen.slurmd->arguments);
-  if (!runs || without_gate(*runs) != *want) {
+  const bool keeps_other_file = seen.memory.loaded.file != key.file;
+  if (!runs || without_gate(*runs) != *want || keeps_other_file) {
     plan.start = *want;
     plan.start->conf += gate_of(seen.memory.kept_by);
   } else {
-    plan.reload = seen.memory.loaded_key != key.digest;
+    plan.reload = seen.memory.loaded != key;
   }
   return {};
 }
@@ -119,8 +141,9 @@ std::optional<Status> plan_slurmd(const ComputeSeen& seen, ComputePlan& plan) {
 }  // namespace
 
 core::Json to_json(const ComputeMemory& memory) {
-  return {{"key", {{"file", memory.key.file}, {"digest", memory.key.digest}}},
-          {"loadedKey", memory.loaded_key},
+  return {{"key", key_json(memory.key)},
+          {"former", key_json(memory.former)},
+          {"loaded", key_json(memory.loaded)},
           {"detected", memory.detected},
           {"leaving", memory.leaving},
           {"ownConf", memory.own_conf},
@@ -130,8 +153,9 @@ core::Json to_json(const ComputeMemory& memory) {
 
 core::Result<ComputeMemory> compute_memory_from(const core::Json& json) {
   if (!json.is_object()) return core::fail(ErrorCode::kInvalid, "is no object");
-  ComputeMemory out{.key = {text_at(json, {"key", "file"}), "", text_at(json, {"key", "digest"})},
-                    .loaded_key = text_at(json, {"loadedKey"}),
+  ComputeMemory out{.key = key_from(json, "key"),
+                    .former = key_from(json, "former"),
+                    .loaded = key_from(json, "loaded"),
                     .detected = text_at(json, {"detected"}),
                     .leaving = core::find(json, {"leaving"}) != nullptr && *core::find(json, {"leaving"}) == true,
                     .own_conf = text_at(json, {"ownConf"}),

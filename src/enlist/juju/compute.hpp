@@ -23,10 +23,18 @@ namespace enlist::juju {
 /// The endpoint of the charm slurmd. Its other end is `slurmd` of the charm slurmctld.
 inline constexpr const char* kComputeEndpoint = "slurmctld";
 
+/// A key, without its content.
+struct KeySeen {
+  std::string file{};    ///< "slurm.key" or "slurm.jwks"; "": there is none.
+  std::string digest{};  ///< SHA-256 of the content.
+  friend bool operator==(const KeySeen&, const KeySeen&) = default;
+};
+
 /// What the charm must know in its next hook: charm-slurmd.json.
 struct ComputeMemory {
-  KeyFile key{};             ///< The key that the charm has written. `revision` is not used.
-  std::string loaded_key{};  ///< The digest of the key that slurmd has read.
+  KeySeen key{};     ///< The key that the charm has written.
+  KeySeen former{};  ///< The one that it has written before, in the other file, and that is to be removed.
+  KeySeen loaded{};  ///< The key that slurmd has read. It reads no other file until it is restarted.
   /// Facts::detected when slurmd was started. While it runs, other readings are no reason to restart it.
   std::string detected{};
   bool leaving = false;    ///< The relation has ended, and the node is being taken out of Slurm.
@@ -38,13 +46,6 @@ struct ComputeMemory {
 };
 [[nodiscard]] core::Json to_json(const ComputeMemory& memory);
 [[nodiscard]] core::Result<ComputeMemory> compute_memory_from(const core::Json& json);
-
-/// A key, without its content.
-struct KeySeen {
-  std::string file;    ///< "slurm.key" or "slurm.jwks"; "": there is none.
-  std::string digest;  ///< SHA-256 of the content.
-  friend bool operator==(const KeySeen&, const KeySeen&) = default;
-};
 
 struct ComputeSeen {
   Event event;
@@ -59,12 +60,13 @@ struct ComputeSeen {
   /// The key in the secret that slurmctld names. nullopt: it names none.
   std::optional<core::Result<KeySeen>> shared_key{};
   core::Result<KeySeen> local_key = KeySeen{};  ///< The key that is now in the file of the shared key.
+  core::Result<KeySeen> other_key = KeySeen{};  ///< That in the other one of the two files.
   ComputeMemory memory{};
 };
 
 struct ComputePlan {
   std::optional<Databag> publish{};
-  bool write_key = false;
+  bool write_key = false;  ///< The key must be written, and the one that the charm has written in the other file be removed.
   std::optional<Launch> start{};  ///< With its instance id.
   bool reload = false;
   /// What keeps the unit from working, before anything of the plan is done. nullopt: nothing does.

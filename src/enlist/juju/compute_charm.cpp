@@ -7,6 +7,7 @@
 #include "enlist/juju/compute.hpp"
 #include "enlist/juju/program.hpp"
 #include "enlist/juju/slurm_node.hpp"
+#include "enlist/rules/key_file.hpp"
 #include "enlist/rules/node_conf.hpp"
 #include "enlist/rules/text.hpp"
 #include "slurm/holds.hpp"
@@ -74,6 +75,11 @@ class ComputeHook {
     if (plan.obstacle) return plan.not_published ? plan.not_published : plan.obstacle;
     if (auto done = act(plan); !done) return blocked("slurmd does not start: " + done.error().message);
     Status status = observe(plan.start || plan.reload);
+    if (lost_ && !plan.start && !plan.reload) {
+      // slurmd registers when it starts or reloads, and not by itself.
+      if (auto done = parts_.slurmd.reload(); !done) return blocked("slurmd does not register again: " + done.error().message);
+      status = observe(true);
+    }
     if (!seen_.memory.next_conf && registered_ && slurm::held_by(registered_->reason, slurm::Owner::kEnlistment)) {
       if (auto done = SlurmNode(seen_.event, parts_).open(); !done)
         return waiting(node() + " is not open yet: " + done.error().message);
@@ -128,16 +134,21 @@ class ComputeHook {
   }
   /// Decides what a unit does that cannot ask Slurm. nullopt: it waits. Error: it has waited for too long.
   std::optional<core::Result<void>> without_slurm(const core::Error& cause, core::MonoTime answered) {
-    const auto slurmd = state_of_slurmd();
-    const auto steps = parts_.slurmd.steps();
-    if (slurmd && !slurmd->running && !slurmd->changing && steps && steps->empty()) {
-      parts_.tools.log("WARNING", "slurmd does not run, and no step is on this machine. Slurm may still have a record of " +
-                                      node() + ": " + cause.message);
-      return core::Result<void>();
-    }
-    if (parts_.now() - answered < kUnanswered) return std::nullopt;
+    // One that ends again and again is always about to start.
+    const bool long_enough = parts_.now() - answered >= kUnanswered;
+    if (dead_without_steps(cause, long_enough)) return core::Result<void>();
+    if (!long_enough) return std::nullopt;
     return core::Result<void>(
         core::fail(ErrorCode::kUnavailable, node() + " cannot leave, because Slurm does not answer: " + cause.message));
+  }
+  /// Reports whether slurmd does not run, so that this machine cannot ask Slurm, and no step is here either.
+  bool dead_without_steps(const core::Error& cause, bool may_be_starting) {
+    const auto slurmd = state_of_slurmd();
+    const auto steps = parts_.slurmd.steps();
+    if (!slurmd || slurmd->running || (slurmd->changing && !may_be_starting) || !steps || !steps->empty()) return false;
+    parts_.tools.log("WARNING", "slurmd does not run, and no step is on this machine. Slurm may still have a record of " +
+                                    node() + ": " + cause.message);
+    return true;
   }
   /// The relation has ended, and the unit stays: the node leaves step by step, one in each hook. nullopt: there is none.
   std::optional<Status> leave_cluster() {
@@ -149,8 +160,9 @@ class ComputeHook {
     memory.leaving = true;
     if (auto done = write_memory(memory); !done) return blocked(done.error().message);
     const auto left = SlurmNode(seen_.event, parts_).take_out();
-    if (!left) return waiting(node() + " leaves: Slurm does not answer: " + left.error().message);
-    if (left->phase != Phase::kGone) return waiting(node() + " leaves: " + left->message);
+    if (!left && !dead_without_steps(left.error(), false))
+      return waiting(node() + " leaves: Slurm does not answer: " + left.error().message);
+    if (left && left->phase != Phase::kGone) return waiting(node() + " leaves: " + left->message);
     if (auto done = retire(); !done) return blocked(done.error().message);
     look_at_slurmd();
     return std::nullopt;
@@ -163,13 +175,11 @@ class ComputeHook {
   /// Stops slurmd, and removes what this charm has written for it. The node is out of Slurm.
   core::Result<void> retire() {
     if (auto done = parts_.slurmd.stop(); !done) return done;
-    if (auto done = parts_.slurmd.uninstall(); !done) return done;
-    if (const KeyFile& key = seen_.memory.key; !key.file.empty()) {
-      const auto there = parts_.host.read(file_of(key.file));
-      if (there && core::sha256_hex(*there) == key.digest) {
-        if (auto done = parts_.host.remove(file_of(key.file)); !done) return done;
-      }
+    for (const KeySeen& key : {seen_.memory.key, seen_.memory.former}) {
+      if (auto done = remove_key(key); !done) return done;
     }
+    // From here on, this slurmd does not count as ours any more.
+    if (auto done = parts_.slurmd.uninstall(); !done) return done;
     ComputeMemory memory;
     memory.own_conf = seen_.memory.next_conf.value_or(seen_.memory.own_conf);
     if (memory != ComputeMemory{}) return write_memory(memory);
@@ -301,12 +311,14 @@ class ComputeHook {
     }
     key_ = *std::move(key);
     seen_.shared_key = KeySeen{key_.file, core::sha256_hex(key_.content)};
-    const auto local = parts_.host.read(file_of(key_.file));
-    if (local) {
-      seen_.local_key = KeySeen{key_.file, core::sha256_hex(*local)};
-    } else if (local.error().code != ErrorCode::kNotFound) {
-      seen_.local_key = std::unexpected(local.error());
-    }
+    seen_.local_key = local_key(key_.file);
+    seen_.other_key = local_key(key_.file == kJwksFile ? "slurm.key" : std::string(kJwksFile));
+  }
+  core::Result<KeySeen> local_key(const std::string& file) {
+    const auto local = parts_.host.read(file_of(file));
+    if (local) return KeySeen{file, core::sha256_hex(*local)};
+    if (local.error().code == ErrorCode::kNotFound) return KeySeen{};
+    return std::unexpected(local.error());
   }
 
   // --- what is done ---
@@ -324,18 +336,31 @@ class ComputeHook {
     } else if (plan.reload) {
       if (auto done = parts_.slurmd.reload(); !done) return done;
     }
-    memory.loaded_key = (*seen_.shared_key)->digest;
+    memory.loaded = **seen_.shared_key;
     return write_memory(memory);
   }
   core::Result<void> write_key(ComputeMemory& memory) {
-    const std::string before = memory.key.file;
-    memory.key = {key_.file, "", (*seen_.shared_key)->digest};
-    // The note comes first: a key without it would count as somebody else's.
+    const KeySeen& shared = **seen_.shared_key;
+    if (!memory.key.file.empty() && memory.key.file != shared.file) memory.former = std::exchange(memory.key, {});
+    if (*seen_.local_key != shared) memory.key = shared;
+    // The notes come first: a key without one would count as somebody else's.
     if (auto done = write_memory(memory); !done) return done;
-    if (auto done = parts_.host.write(file_of(key_.file), key_.content, 0600); !done) return done;
+    if (*seen_.local_key != shared) {
+      if (auto done = parts_.host.write(file_of(shared.file), key_.content, 0600); !done) return done;
+    }
     // Slurm prefers slurm.jwks, also to a newer slurm.key.
-    if (before.empty() || before == key_.file) return {};
-    return parts_.host.remove(file_of(before));
+    if (memory.former.file != shared.file) {
+      if (auto done = remove_key(memory.former); !done) return done;
+    }
+    memory.former = {};
+    return {};
+  }
+  /// Removes a key that this charm has written, unless it was changed since.
+  core::Result<void> remove_key(const KeySeen& key) {
+    if (key.file.empty()) return {};
+    const auto there = local_key(key.file);
+    if (!there) return std::unexpected(there.error());
+    return *there == key ? parts_.host.remove(file_of(key.file)) : core::Result<void>();
   }
   [[nodiscard]] std::filesystem::path file_of(const std::string& key) const { return parts_.slurm_conf.parent_path() / key; }
 
@@ -362,6 +387,7 @@ class ComputeHook {
       const auto shown = record();
       const Status out = status_of(seen_.event, slurmd, shown, last);
       registered_.reset();
+      lost_ = shown && !*shown && slurmd && slurmd->running;
       if (shown && *shown && (*shown)->instance == instance_of(seen_.event)) {
         registered_ = **shown;
         note_registered();
@@ -400,6 +426,7 @@ class ComputeHook {
   ComputeSeen seen_;
   SharedKey key_;
   std::optional<Registered> registered_{};  ///< The record of this slurmd, as it was last read.
+  bool lost_ = false;                       ///< slurmd ran then, and Slurm had no record under its name.
 };
 
 }  // namespace

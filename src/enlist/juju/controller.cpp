@@ -106,20 +106,25 @@ void remove_partitions(const PartitionsSeen& seen, std::map<std::string, Pool>& 
 }  // namespace
 
 core::Json to_json(const ControllerMemory& memory) {
-  return {{"accepted", memory.accepted},
-          {"refused", memory.refused},
-          {"reason", memory.reason},
-          {"relations", memory.relations},
-          {"removing", memory.removing}};
+  return {{"accepted", memory.accepted},   {"refused", memory.refused},   {"reason", memory.reason},
+          {"relations", memory.relations}, {"removing", memory.removing}, {"departed", memory.departed},
+          {"silent", memory.silent}};
 }
 
 core::Result<ControllerMemory> controller_memory_from(const core::Json& json) {
   if (!json.is_object()) return core::fail(ErrorCode::kInvalid, "is no object");
-  return ControllerMemory{.accepted = core::get_string(json, {"accepted"}),
-                          .refused = core::get_string(json, {"refused"}),
-                          .reason = core::get_string(json, {"reason"}),
-                          .relations = texts_at(json, "relations"),
-                          .removing = texts_at(json, "removing")};
+  ControllerMemory out{.accepted = core::get_string(json, {"accepted"}),
+                       .refused = core::get_string(json, {"refused"}),
+                       .reason = core::get_string(json, {"reason"}),
+                       .relations = texts_at(json, "relations"),
+                       .removing = texts_at(json, "removing"),
+                       .departed = texts_at(json, "departed")};
+  if (const core::Json* silent = core::find(json, {"silent"}); silent != nullptr && silent->is_object()) {
+    for (const auto& [unit, since] : silent->items()) {
+      if (since.is_number_integer()) out.silent.emplace(unit, since.get<std::int64_t>());
+    }
+  }
+  return out;
 }
 
 core::Result<std::vector<Slurmctld>> slurmctlds_of(std::string_view slurm_conf, std::string_view ping) {
@@ -196,19 +201,26 @@ core::Result<PartitionsPlan> plan_partitions(const PartitionsSeen& seen) {
   out.text = pool_file(pools);
   // The administrator may have mended the cause: these events are a new try.
   const bool again = seen.event.name == "config-changed" || seen.event.name == "start" || seen.event.name == "upgrade-charm";
-  if (out.text == seen.memory.refused && !again) {
-    out.problems.push_back("slurmctld refuses the partitions: " + seen.memory.reason);
-    if (!seen.memory.accepted.empty()) out.text = seen.memory.accepted;
-  }
+  const bool refused = out.text == seen.memory.refused && !again && seen.loaded != hash_of(out.text);
+  if (refused) out.problems.push_back("slurmctld refuses the partitions: " + seen.memory.reason);
   if (!seen.loaded) {
     // slurmctld cannot say whether it takes a file, and would not start with one that it refuses, nor without any.
     out.write = !seen.file;
     out.text = seen.file.value_or(pool_file({}));
     return out;
   }
+  // What was accepted may be from before another leader.
+  if (seen.loaded->empty()) {
+    out.memory.accepted = pool_file({});
+  } else if (seen.file && *seen.loaded == hash_of(*seen.file)) {
+    out.memory.accepted = *seen.file;
+  } else if (*seen.loaded != hash_of(seen.memory.accepted)) {
+    out.memory.accepted.clear();
+  }
+  if (refused) out.text = out.memory.accepted;
+  if (out.text.empty()) return out;
   out.write = seen.file != out.text;
   out.reconfigure = *seen.loaded != hash_of(out.text);
-  if (out.write && seen.file && *seen.loaded == hash_of(*seen.file)) out.memory.accepted = *seen.file;
   return out;
 }
 
@@ -217,6 +229,38 @@ bool tells_refusal(std::string_view said) {
   // slurmctld answers so if the process that it has started with the new file ends. scontrol is fatal if it cannot read the
   // file.
   return (says("slurm_reconfigure error") && says("Unspecified error")) || says("fatal:");
+}
+
+void note_departure(const Event& event, ControllerMemory& memory) {
+  if (event.name.ends_with("-relation-departed") && !event.departing_unit.empty() && event.departing_unit != event.unit)
+    memory.departed.insert_or_assign(event.departing_unit, event.relation_id);
+}
+
+void forget_staying(const Event& event, const std::vector<ComputeRelation>& relations,
+                    const std::map<std::string, std::vector<std::string>>& units, ControllerMemory& memory) {
+  const auto stays = [&](const std::string& unit, const std::string& departed_from) {
+    return std::ranges::any_of(relations, [&](const ComputeRelation& relation) {
+      if (relation.id != departed_from) return relation.app == app_of(unit);
+      if (unit == event.departing_unit) return false;
+      const auto there = units.find(relation.id);
+      return there == units.end() || std::ranges::find(there->second, unit) != there->second.end();
+    });
+  };
+  std::erase_if(memory.departed, [&](const auto& entry) { return stays(entry.first, entry.second); });
+  std::erase_if(memory.silent, [&](const auto& entry) { return !memory.departed.contains(entry.first); });
+}
+
+std::optional<core::Duration> silent_for(const std::string& unit, const std::optional<slurm::Node>& record, core::MonoTime now,
+                                         ControllerMemory& memory) {
+  if (!record || !slurm::is_silent(*record)) {
+    memory.silent.erase(unit);
+    return std::nullopt;
+  }
+  const std::int64_t ms = now.since_start.count();
+  std::int64_t& since = memory.silent.try_emplace(unit, ms).first->second;
+  // The clock begins anew when the machine boots.
+  since = std::min(since, ms);
+  return core::Duration{ms - since};
 }
 
 SharesPlan plan_shares(const SharesSeen& seen) {

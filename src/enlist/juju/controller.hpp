@@ -1,7 +1,8 @@
 // What the charm `slurmctld` decides in each hook: which partitions slurmctld must have, and what each application `slurmd`
 // gets to know. Pure.
 //
-// Only the leader writes. A new leader takes over from the databags, the labels of the secrets, and the pool file.
+// Only the leader changes Slurm and what Juju has. A new leader takes over from the databags, the labels of the secrets, and
+// the pool file. Every unit notes which units of slurmd have departed.
 //
 // slurmctld ends the jobs of a partition that is removed. So when a relation ends, the partition first takes no new jobs. A
 // later hook removes its lines if slurmctld has loaded that and no job is left there. The secret of the relation goes last.
@@ -14,12 +15,14 @@
 #include <string_view>
 #include <vector>
 
+#include "core/clock.hpp"
 #include "core/json.hpp"
 #include "core/result.hpp"
 #include "enlist/juju/data.hpp"
 #include "enlist/juju/event.hpp"
 #include "enlist/juju/status.hpp"
 #include "enlist/rules/model.hpp"
+#include "slurm/model.hpp"
 
 namespace enlist::juju {
 
@@ -35,13 +38,17 @@ struct ComputeRelation {
 
 /// What the charm must know in its next hook: charm-slurmctld.json.
 struct ControllerMemory {
-  std::string accepted{};  ///< The last pool file that slurmctld has loaded.
+  std::string accepted{};  ///< The pool file with which slurmctld runs; "": it is not known.
   std::string refused{};   ///< The pool file that it has refused; "": none.
   std::string reason{};    ///< Why.
   /// Maps the ids of relations to their applications, because Juju may not tell the name any more when the relation ends.
   std::map<std::string, std::string> relations{};
   /// Maps the applications whose partitions are being removed to the ids of their relations.
   std::map<std::string, std::string> removing{};
+  /// Maps the units of slurmd that have departed, and whose records Slurm may still have, to the ids of their relations.
+  std::map<std::string, std::string> departed{};
+  /// Maps those whose slurmds are silent to when that was first seen, in milliseconds of the clock that never jumps.
+  std::map<std::string, std::int64_t> silent{};
   friend bool operator==(const ControllerMemory&, const ControllerMemory&) = default;
 };
 [[nodiscard]] core::Json to_json(const ControllerMemory& memory);
@@ -90,6 +97,22 @@ struct PartitionsPlan {
 /// Reports whether the words of a `scontrol reconfigure` that failed say that slurmctld has kept the former file, or was not
 /// asked. After a lost answer it may run with the new one.
 [[nodiscard]] bool tells_refusal(std::string_view said);
+
+// --- Units that are gone ---
+
+// A unit that is removed by force, or with a machine that is gone, runs no hook, and leaves its record in Slurm. The leader
+// deletes it by the rules for a host that is dead (enlist/rules/leave.hpp).
+
+/// Notes the unit that departs with this event.
+void note_departure(const Event& event, ControllerMemory& memory);
+/// Forgets the units that are to stay: those that are in their relation, and those whose application has another relation now.
+/// `units`: by the id of the relation. Juju may list there the unit that departs with this event.
+void forget_staying(const Event& event, const std::vector<ComputeRelation>& relations,
+                    const std::map<std::string, std::vector<std::string>>& units, ControllerMemory& memory);
+/// Returns for how long the slurmd of a unit that has departed has been silent; nullopt: it is not. Notes since when. `record`:
+/// Slurm's record of the node; nullopt: Slurm does not tell.
+[[nodiscard]] std::optional<core::Duration> silent_for(const std::string& unit, const std::optional<slurm::Node>& record,
+                                                       core::MonoTime now, ControllerMemory& memory);
 
 // --- What the applications get ---
 

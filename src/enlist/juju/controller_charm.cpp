@@ -4,9 +4,12 @@
 #include "enlist/coordinator/pools_plan.hpp"
 #include "enlist/coordinator/slurm_files.hpp"
 #include "enlist/host/spawn.hpp"
+#include "enlist/juju/compute.hpp"
 #include "enlist/juju/controller.hpp"
 #include "enlist/juju/leaving.hpp"
 #include "enlist/juju/program.hpp"
+#include "enlist/juju/slurm_node.hpp"
+#include "enlist/rules/judge.hpp"
 #include "enlist/rules/pool_file.hpp"
 #include "slurm/conf/loaded.hpp"
 #include "slurm/rollout/rollout.hpp"
@@ -28,6 +31,10 @@ class ControllerHook {
   ControllerHook(const Event& event, const CharmParts& parts) : event_(event), parts_(parts) {}
 
   core::Result<std::optional<Status>> run() {
+    if (auto read = read_memory(); !read) return std::unexpected(read.error());
+    ControllerMemory memory = memory_;
+    note_departure(event_, memory);
+    if (auto done = remember(memory); !done) return std::unexpected(done.error());
     if (auto program = ask_slurm({"slurmctld", "-V"}); !program)
       return blocked("slurmctld is not ready to run: " + program.error().message +
                      ". Install Slurm's slurmctld on this machine");
@@ -36,10 +43,10 @@ class ControllerHook {
     const auto leader = parts_.tools.is_leader();
     if (!leader) return std::unexpected(leader.error());
     if (!*leader) return active();
-    if (auto read = read_memory(); !read) return std::unexpected(read.error());
     if (auto read = read_relations(); !read) return std::unexpected(read.error());
 
     if (auto done = bring_partitions(); !done) problems_.push_back(done.error().message);
+    if (auto done = remove_departed(); !done) return std::unexpected(done.error());
     if (auto done = share(); !done) return std::unexpected(done.error());
     return status();
   }
@@ -179,7 +186,12 @@ class ControllerHook {
     memory.refused = text;
     memory.reason = cause.message;
     if (auto done = remember(memory); !done) return done;
-    const std::string former = memory.accepted.empty() ? pool_file({}) : memory.accepted;
+    const std::string& former = memory.accepted;
+    // slurmctld would end the jobs of partitions that another file lacks.
+    if (former.empty()) {
+      return core::fail(cause.code, "slurmctld refuses the partitions, and nobody knows the file with which it runs. Mend " +
+                                        std::string(kPoolFile) + " before slurmctld is started again: " + cause.message);
+    }
     if (auto done = write_pool_file(former); !done) return done;
     // Until it has read the former file again, slurmctld would send the refused one to slurmds that start.
     [[maybe_unused]] const auto again = ask_slurm({"scontrol", "reconfigure"});
@@ -196,6 +208,48 @@ class ControllerHook {
   [[nodiscard]] std::filesystem::path pool_file_path() const { return parts_.slurm_conf.parent_path() / kPoolFile; }
   core::Result<void> write_pool_file(const std::string& text) {
     return parts_.host.write(pool_file_path(), text, kPoolFileMode);
+  }
+
+  // --- units that are gone ---
+
+  core::Result<void> remove_departed() {
+    if (memory_.departed.empty()) return {};
+    std::map<std::string, std::vector<std::string>> units;
+    for (const ComputeRelation& relation : relations_) {
+      auto there = parts_.tools.remote_units(relation.id);
+      if (!there) return std::unexpected(there.error());
+      units.emplace(relation.id, *std::move(there));
+    }
+    ControllerMemory memory = memory_;
+    forget_staying(event_, relations_, units, memory);
+    for (const auto& [unit, relation] : std::map(memory.departed)) {
+      if (!remove_record_of(unit, memory)) continue;
+      memory.departed.erase(unit);
+      memory.silent.erase(unit);
+    }
+    return remember(memory);
+  }
+  /// Deletes the record of a unit that has departed, if it is sure that the unit cannot do that itself. Returns true if Slurm
+  /// does not have it.
+  bool remove_record_of(const std::string& unit, ControllerMemory& memory) {
+    Event event = event_;
+    event.unit = unit;
+    const auto shown = SlurmNode(event, parts_).record();
+    if (shown && (!*shown || (*shown)->instance_id != instance_of(event))) return true;
+    const auto silent = silent_for(unit, shown ? *shown : std::nullopt, parts_.now(), memory);
+    if (!silent) return false;
+    const std::string stays = unit + " is gone, and Slurm has no answer from its slurmd. Its record " + node_of(unit);
+    if (*silent < kSilentAfter) {
+      waits_.push_back(stays + " is deleted in a later hook");
+      return false;
+    }
+    const auto left = SlurmNode(event, parts_, *silent).take_out();
+    if (left && left->phase == Phase::kGone) {
+      parts_.tools.log("INFO", stays + " was deleted");
+      return true;
+    }
+    waits_.push_back(stays + " stays: " + (left ? left->message : left.error().message));
+    return false;
   }
 
   // --- what the applications get ---

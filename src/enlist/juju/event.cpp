@@ -19,14 +19,17 @@ core::Result<Event> event_from(const std::map<std::string, std::string>& environ
   }
   if (out.name.empty() && out.action.empty())
     return core::fail(core::ErrorCode::kInvalid, "neither JUJU_DISPATCH_PATH nor JUJU_HOOK_NAME is set: Juju runs this");
-  const std::size_t slash = out.unit.find('/');
-  if (slash == std::string::npos || slash == 0) return core::fail(core::ErrorCode::kInvalid, "JUJU_UNIT_NAME is not set");
-  out.app = out.unit.substr(0, slash);
+  out.app = app_of(out.unit);
+  if (out.app.empty() || out.app == out.unit) return core::fail(core::ErrorCode::kInvalid, "JUJU_UNIT_NAME is not set");
   out.model = value("JUJU_MODEL_UUID");
   out.relation_id = value("JUJU_RELATION_ID");
   out.remote_app = value("JUJU_REMOTE_APP");
   out.departing_unit = value("JUJU_DEPARTING_UNIT");
   return out;
+}
+
+std::string app_of(std::string_view unit) {
+  return std::string(unit.substr(0, unit.find('/')));
 }
 
 std::string node_of(std::string_view unit) {

@@ -29,6 +29,8 @@ struct Event {
 /// Reads the environment. Error: kInvalid if it is not one of Juju's dispatch of a hook or an action.
 [[nodiscard]] core::Result<Event> event_from(const std::map<std::string, std::string>& environment);
 
+/// Returns the application of a unit.
+[[nodiscard]] std::string app_of(std::string_view unit);
 /// Returns the name of the unit's node in Slurm: "slurmd-0" of "slurmd/0".
 [[nodiscard]] std::string node_of(std::string_view unit);
 

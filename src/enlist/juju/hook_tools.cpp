@@ -63,6 +63,14 @@ class JujuTools final : public HookTools {
     if (json->is_string() && !json->empty() && *json != "") return json->get<std::string>();
     return core::fail(ErrorCode::kUnavailable, "relation-list tells no application of " + relation);
   }
+  core::Result<Words> remote_units(const std::string& relation) override {
+    const auto json = ask({"relation-list", "--relation", relation});
+    if (!json) return std::unexpected(json.error());
+    // It prints null for an empty list.
+    if (!json->is_array() && !json->is_null())
+      return core::fail(ErrorCode::kUnavailable, "relation-list tells no units of " + relation);
+    return texts_of(*json);
+  }
   core::Result<Databag> databag(const std::string& relation, const std::string& app) override {
     const auto json = ask({"relation-get", "--relation", relation, "--app", "-", app});
     if (!json) return std::unexpected(json.error());

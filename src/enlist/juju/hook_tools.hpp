@@ -44,6 +44,8 @@ class HookTools {
   /// Returns the ids of the relations at an endpoint: "slurmd:3".
   virtual core::Result<std::vector<std::string>> relations(std::string_view endpoint) = 0;
   virtual core::Result<std::string> remote_app(const std::string& relation) = 0;
+  /// Returns the units at the other end that this unit has been told of.
+  virtual core::Result<std::vector<std::string>> remote_units(const std::string& relation) = 0;
   /// Returns the databag of an application in a relation. Only the leader may read that of its own application.
   virtual core::Result<Databag> databag(const std::string& relation, const std::string& app) = 0;
   /// Sets keys in the databag of our own application. Only the leader may.

@@ -12,6 +12,7 @@ namespace {
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::Not;
 
 /// Records what programs read.
@@ -36,12 +37,18 @@ TEST_F(JujuTools, ReadsWhatTheProgramsPrint) {
   says("config-get --format=json", "{\"partition-config\":\"MaxTime=1\"}\n");
   says("relation-ids --format=json slurmd", "[\"slurmd:3\",\"slurmd:12\"]\n");
   says("relation-list --format=json --relation slurmd:3 --app", "\"gpu\"\n");
+  says("relation-list --format=json --relation slurmd:3", "[\"gpu/0\",\"gpu/3\"]\n");
+  says("relation-list --format=json --relation slurmd:4", "null\n");
+  says("relation-list --format=json --relation slurmd:5", "{}\n");
   says("relation-get --format=json --relation slurmd:3 --app - gpu", "{\"partition\":\"{}\"}\n");
   says("status-get --format=json --include-data", "{\"message\":\"m\",\"status\":\"waiting\",\"status-data\":{}}\n");
   EXPECT_TRUE(tools->is_leader().value());
   EXPECT_EQ(tools->config().value()["partition-config"], "MaxTime=1");
   EXPECT_THAT(tools->relations("slurmd").value(), ElementsAre("slurmd:3", "slurmd:12"));
   EXPECT_EQ(tools->remote_app("slurmd:3").value(), "gpu");
+  EXPECT_THAT(tools->remote_units("slurmd:3").value(), ElementsAre("gpu/0", "gpu/3"));
+  EXPECT_THAT(tools->remote_units("slurmd:4").value(), IsEmpty());
+  EXPECT_FALSE(tools->remote_units("slurmd:5"));
   EXPECT_EQ(tools->databag("slurmd:3", "gpu").value(), (Databag{{"partition", "{}"}}));
   EXPECT_EQ(tools->status().value(), waiting("m"));
 }

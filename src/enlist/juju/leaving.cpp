@@ -76,15 +76,14 @@ Leaves judge_unit(const LeaveSeen& seen) {
     gone.phase = Phase::kGone;
     return gone;
   }
+  if (seen.silent_for && seen.record && seen.record->instance_id == seen.instance && !slurm::is_silent(*seen.record)) {
+    Leaves stays;
+    stays.message = "its slurmd responds";
+    return stays;
+  }
   auto slurm = std::make_shared<slurm::Snapshot>();
   slurm->health = slurm::Snapshot::Health::kComplete;
-  if (seen.record) {
-    slurm::Node record = *seen.record;
-    // A node that is to register anew leaves Slurm, too.
-    if (auto holds = slurm::Holds::read(record.reason); holds.why(slurm::Owner::kEnlistment) == kConfigures)
-      record.reason = holds.hold(slurm::Owner::kEnlistment, kLeaves).reason();
-    slurm->nodes.emplace(seen.node, std::make_shared<const slurm::Node>(std::move(record)));
-  }
+  if (seen.record) slurm->nodes.emplace(seen.node, std::make_shared<const slurm::Node>(*seen.record));
   for (const auto& [id, shown] : seen.waiting) {
     slurm::Job job = *shown;
     core::HostSet named;
@@ -105,14 +104,16 @@ Leaves judge_unit(const LeaveSeen& seen) {
   node.phase = Phase::kDraining;
   node.leaving.wanted = true;
   // slurmd is stopped behind the record.
+  const bool there = !seen.silent_for;
   node.report = {
-      .hostname = "", .boot_id = "", .instance_id = seen.instance, .steps_known = true, .steps = seen.steps, .stopped = true};
+      .hostname = "", .boot_id = "", .instance_id = seen.instance, .steps_known = there, .steps = seen.steps, .stopped = there};
   return judge_leave({.node = node,
                       .slurm = std::move(slurm),
                       .asked_at = core::MonoTime{},
                       .heard_at = core::MonoTime{},
                       .kept_since = std::nullopt,
-                      .now = core::MonoTime{}});
+                      .now = core::MonoTime{} + seen.silent_for.value_or(core::Duration{0}),
+                      .why = seen.why});
 }
 
 std::string drain_reason(const slurm::Node& record, std::string_view why) {

@@ -34,9 +34,12 @@ struct LeaveSeen {
   Jobs there{};                         ///< Those that Slurm has on the node, also ended ones.
   Jobs waiting{};                       ///< All that wait.
   std::vector<std::string> steps{};     ///< Service::steps.
+  std::string_view why = kLeaves;       ///< The reason of its drain.
+  /// Set if the unit is gone: for how long Slurm has had no answer from its slurmd. Then nobody can read `steps`.
+  std::optional<core::Duration> silent_for{};
 };
 /// Leaves::drain, Leaves::erase and Leaves::message are set as they apply. The phase is kGone if Slurm has no record of this
-/// slurmd: slurmd may be stopped.
+/// slurmd: slurmd may be stopped. The record of a unit that is gone is left alone unless its slurmd is silent.
 [[nodiscard]] Leaves judge_unit(const LeaveSeen& seen);
 
 /// Returns the reason for a record that is to be drained for `why`. That of somebody else who keeps it out of service stays.

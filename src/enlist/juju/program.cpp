@@ -23,10 +23,15 @@ std::map<std::string, std::string> environment_of_process() {
 /// Reports whether this unit leaves, by this event or an earlier one. The relation-broken of a unit that leaves is like that of
 /// a relation that ends, and must not be taken for it.
 core::Result<bool> leaves(const Event& event, const CharmParts& parts) {
-  const std::filesystem::path file = parts.state / "charm-leaves";
+  const std::filesystem::path file = parts.state / ("charm-leaves-" + node_of(event.unit));
+  // A unit of an earlier application can have had this name, on this machine.
+  if (event.name == "install") {
+    if (auto done = parts.host.remove(file); !done) return std::unexpected(done.error());
+    return false;
+  }
   const auto before = parts.host.read(file);
-  if (before && *before == event.unit) return true;
-  if (!before && before.error().code != core::ErrorCode::kNotFound) return std::unexpected(before.error());
+  if (before) return true;
+  if (before.error().code != core::ErrorCode::kNotFound) return std::unexpected(before.error());
   if (!event.leaves()) return false;
   if (auto noted = parts.host.write(file, event.unit, 0644); !noted) return std::unexpected(noted.error());
   return true;

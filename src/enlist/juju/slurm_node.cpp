@@ -29,6 +29,10 @@ constexpr auto kJobsAgain = 500ms;
 SlurmNode::SlurmNode(const Event& event, const CharmParts& parts, std::string_view why)
     : node_(node_of(event.unit)), instance_(instance_of(event)), why_(why), parts_(parts) {}
 
+SlurmNode::SlurmNode(const Event& event, const CharmParts& parts, core::Duration silent_for) : SlurmNode(event, parts) {
+  silent_for_ = silent_for;
+}
+
 core::Result<std::string> SlurmNode::ask(const Words& words) {
   auto output = parts_.host.run(words, kCommandLimit, "");
   if (!output) return std::unexpected(output.error());
@@ -76,7 +80,7 @@ core::Result<Jobs> SlurmNode::jobs(const Words& which) {
 }
 
 core::Result<LeaveSeen> SlurmNode::look() {
-  LeaveSeen out{.node = node_, .instance = instance_};
+  LeaveSeen out{.node = node_, .instance = instance_, .why = why_, .silent_for = silent_for_};
   auto shown = record();
   if (!shown) return std::unexpected(shown.error());
   out.record = *std::move(shown);
@@ -88,6 +92,7 @@ core::Result<LeaveSeen> SlurmNode::look() {
     out.there = *std::move(there);
     out.waiting = *std::move(waiting);
   }
+  if (silent_for_) return out;
   auto steps = parts_.slurmd.steps();
   if (!steps) return std::unexpected(steps.error());
   out.steps = *std::move(steps);
@@ -97,7 +102,7 @@ core::Result<LeaveSeen> SlurmNode::look() {
 core::Result<void> SlurmNode::drain() {
   const auto shown = record();
   if (!shown) return std::unexpected(shown.error());
-  if (!*shown || !judge_unit({.node = node_, .instance = instance_, .record = *shown}).drain) return {};
+  if (!*shown || !judge_unit({.node = node_, .instance = instance_, .record = *shown, .why = why_}).drain) return {};
   return update({"State=DRAIN", "Reason=" + drain_reason(**shown, why_)});
 }
 

@@ -1,5 +1,5 @@
-// The node of this unit in Slurm, by Slurm's own commands, which need the slurmd of this machine. Blocks while a command runs,
-// and never for jobs.
+// The node of a unit in Slurm, by Slurm's own commands, which need a daemon of Slurm on this machine. Blocks while a command
+// runs, and never for jobs.
 #pragma once
 
 #include <functional>
@@ -19,6 +19,9 @@ class SlurmNode {
  public:
   /// `why`: the reason of its drains, such as kLeaves.
   SlurmNode(const Event& event, const CharmParts& parts, std::string_view why = kLeaves);
+  /// The node of a unit that is gone. `event`: has the unit and its model. `silent_for`: for how long Slurm has had no answer
+  /// from its slurmd.
+  SlurmNode(const Event& event, const CharmParts& parts, core::Duration silent_for);
 
   /// Returns the record. nullopt: Slurm has none.
   core::Result<std::optional<slurm::Node>> record();
@@ -56,6 +59,7 @@ class SlurmNode {
 
   std::string node_, instance_;
   std::string why_;
+  std::optional<core::Duration> silent_for_{};
   const CharmParts& parts_;
 };
 

@@ -131,7 +131,8 @@ class LeaveJudging {
 
   [[nodiscard]] bool needs_drain() const {
     if (!record_->state.drains()) return true;
-    const bool renames = slurm::Holds::read(record_->reason).why(Owner::kEnlistment) != (leaves_ ? kLeaves : kConfigures);
+    const std::string_view why = !in_.why.empty() ? in_.why : leaves_ ? kLeaves : kConfigures;
+    const bool renames = slurm::Holds::read(record_->reason).why(Owner::kEnlistment) != why;
     return (holds_itself(record_->reason) && renames) || slurm::drained_without(*record_, Owner::kEnlistment);
   }
 

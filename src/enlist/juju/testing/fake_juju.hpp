@@ -23,6 +23,7 @@ class FakeJuju {
   struct Relation {
     std::map<std::string, std::string> endpoints;  ///< By application.
     std::map<std::string, Databag> databags;       ///< By application.
+    std::set<std::string> members{};               ///< Units that have joined, and have not departed.
   };
   struct Secret {
     std::string label, owner;
@@ -100,9 +101,26 @@ class FakeJuju {
     }
     settle();
   }
+  /// Its agent is gone: no hook of it runs.
+  void remove_unit_by_force(const std::string& unit) {
+    const std::string app = app_of(unit);
+    units[app].erase(unit);
+    if (leaders[app] == unit) {
+      leaders.erase(app);
+      if (!units[app].empty()) lead(*units[app].begin());
+    }
+    for (auto& [number, relation] : relations) {
+      if (!relation.members.contains(unit)) continue;
+      for (const std::string& other : std::set(units[other_of(relation, app)]))
+        send_relation(other, number, "departed", unit, unit);
+      relation.members.erase(unit);
+    }
+    settle();
+  }
   void remove_relation(const std::string& number, bool broken_first = false) {
     const Relation relation = relations.at(number);
     const auto depart_all = [&] {
+      if (relations.contains(number)) relations.at(number).members.clear();
       for (const auto& [app, endpoint] : relation.endpoints) {
         for (const std::string& unit : std::set(units[app])) {
           for (const std::string& other : units[other_of(relation, app)]) send_relation(unit, number, "departed", other, other);
@@ -195,6 +213,8 @@ class FakeJuju {
         send_relation(unit, number, "departed", other, unit);
         send_relation(other, number, "departed", unit, unit);
       }
+      // Until here, it is listed.
+      relation.members.erase(unit);
       if (!broken_first) send_relation(unit, number, "broken");
     }
   }
@@ -227,6 +247,7 @@ class FakeJuju {
   /// The unit and those of the other side see each other.
   void meet(const std::string& number, const std::string& app, const std::string& unit) {
     for (const std::string& other : std::set(units[other_of(relations.at(number), app)])) {
+      relations.at(number).members.insert({unit, other});
       for (const char* what : {"joined", "changed"}) {
         send_relation(unit, number, what, other);
         send_relation(other, number, what, unit);
@@ -273,6 +294,13 @@ class FakeJuju {
       return out;
     }
     core::Result<std::string> remote_app(const std::string& id) override { return other_of(relation(id), app_); }
+    core::Result<std::vector<std::string>> remote_units(const std::string& id) override {
+      std::vector<std::string> out;
+      for (const std::string& unit : relation(id).members) {
+        if (FakeJuju::app_of(unit) != app_) out.push_back(unit);
+      }
+      return out;
+    }
     core::Result<Databag> databag(const std::string& id, const std::string& app) override {
       if (app == app_ && !leads()) return core::fail(core::ErrorCode::kForbidden, "relation-get: permission denied");
       const auto found = relation(id).databags.find(app);

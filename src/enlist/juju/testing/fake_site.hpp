@@ -82,6 +82,12 @@ struct FakeSlurm {
     nodes.at(node)["state"] = state;
     nodes.at(node)["reason"] = reason;
   }
+  /// SlurmdTimeout has passed without an answer of its slurmd.
+  void silence(const std::string& node, const std::string& reason = "Not responding") {
+    std::vector<std::string> state{"DOWN", "NOT_RESPONDING", "DYNAMIC_NORM"};
+    if (drains(node)) state.insert(state.begin() + 1, "DRAIN");
+    set_state(node, state, reason);
+  }
   [[nodiscard]] bool drains(const std::string& node) const {
     return core::Json(nodes.at(node).at("state")).dump().find("DRAIN") != std::string::npos;
   }
@@ -92,10 +98,12 @@ struct FakeSlurm {
     if (const std::string state = words["State"]; !state.empty()) {
       const bool drain = state == "DRAIN";
       acts.push_back((drain ? "drain " : state + " ") + node + (drain ? ": " + words["Reason"] : ""));
-      set_state(
-          node,
-          drain ? std::vector<std::string>{"IDLE", "DRAIN", "DYNAMIC_NORM"} : std::vector<std::string>{"IDLE", "DYNAMIC_NORM"},
-          drain ? words["Reason"] : "");
+      std::vector<std::string> now{"IDLE", "DYNAMIC_NORM"};
+      if (drain) {
+        now = nodes.at(node).at("state").get<std::vector<std::string>>();
+        if (!drains(node)) now.insert(now.begin() + 1, "DRAIN");
+      }
+      set_state(node, now, drain ? words["Reason"] : "");
     } else {
       acts.push_back("features " + node + ": " + words["AvailableFeatures"] + " " + words["ActiveFeatures"]);
     }
@@ -198,6 +206,11 @@ class Machine final : public enlist::testing::FakeHost {
     if (const auto found = slurm_.nodes.find(words.back()); found != slurm_.nodes.end()) nodes.push_back(found->second);
     return Output{0, core::Json{{"nodes", nodes}}.dump(), ""};
   }
+  core::Result<void> remove(const std::filesystem::path& file) override {
+    if (file == fixed) return core::fail(core::ErrorCode::kUnavailable, fixed + ": Read-only file system");
+    return FakeHost::remove(file);
+  }
+  std::string fixed{};                                ///< A file that cannot be removed.
   std::function<bool()> signs = [] { return true; };  ///< A daemon runs here that signs what the commands send.
   [[nodiscard]] int count(const std::string& line) const {
     int out = 0;
@@ -226,6 +239,7 @@ class FakeService final : public Service {
   core::Result<void> prepare(const std::vector<std::string>&) override { return {}; }
   core::Result<void> reload() override {
     ++reloads;
+    if (now.running) slurm_.add(launch_of(now.arguments.value()));
     return {};
   }
   core::Result<void> stop() override {
