@@ -855,6 +855,90 @@ def a_revoked_host_is_not_answered(site):
     gone(site, "gpu-1")
 
 
+# --- A coordinator that has lost its records --------------------------------------------------------------------------
+
+
+def lines_of_pool(name):
+    return f"NodeSet={name} Feature={name}", f"PartitionName={name} Nodes={name}"
+
+
+@test(hosts=1)
+def pools_outlive_the_records_of_the_coordinator(site):
+    """The coordinator's folder is lost while a job runs and another one waits in a pool, and while another pool is idle."""
+    with_pool(site)
+    site.pool("cpu", "--partition", "MaxTime=60")
+    site.enlist("h1")
+    site.ready("gpu-1")
+    wait("slurmctld has both", lambda: "PartitionName=cpu" in site.out("ctl", "scontrol", "show", "partitions"), LIMIT)
+    job = site.submit()
+    waiting = site.out("ctl", "sbatch", "--parsable", "--no-requeue", "--output=/dev/null", "--chdir=/tmp",
+                       f"--dependency=afterok:{job}", "--wrap", "true")
+    before, file = site.as_it_is("h1"), site.out("ctl", "cat", POOL_FILE)
+    site.end("ctl", "slurm-enlist coordinator run", "TERM")
+    site.run("ctl", "rm", "-r", STATE)
+    site.coordinate()
+    wait("both pools are told", lambda: sorted(site.pools()) == ["cpu", "gpu"] and all(
+        f"pool create {name}" in pool.get("problem", "") for name, pool in site.pools().items()), LIMIT)
+    expect("pool create cpu" in site.out("ctl", "slurm-enlist", "pool", "list"), "the list does not show it")
+    time.sleep(5)
+    expect(site.as_it_is("h1") == before, f"something changed: {before} became {site.as_it_is('h1')}")
+    expect(site.out("ctl", "cat", POOL_FILE) == file, "the file of the pools was changed")
+
+    # They are in nobody's way.
+    site.pool("tpu")
+    wait("slurmctld has it", lambda: "PartitionName=tpu" in site.out("ctl", "scontrol", "show", "partitions"), LIMIT)
+    expect(all(line in site.out("ctl", "cat", POOL_FILE) for name in ("cpu", "gpu", "tpu") for line in lines_of_pool(name)),
+           f"the file is {site.out('ctl', 'cat', POOL_FILE)}")
+    expect(site.job(job) == "RUNNING" and site.job(waiting) == "PENDING", f"the jobs are {site.job(job)} and {site.job(waiting)}")
+
+    # One is taken up, with its words. The other one is removed.
+    expect(site.run("ctl", "slurm-enlist", "token", "gpu", check=False).returncode == 1, "there is a token of an unknown pool")
+    site.pool("gpu")
+    wait("it is like any other", lambda: not site.pools()["gpu"].get("problem"), LIMIT)
+    expect(site.pools()["gpu"]["partition_conf"] == "Default=YES MaxTime=1-0", f"it is {site.pools()['gpu']}")
+    site.run("ctl", "slurm-enlist", "pool", "remove", "cpu", "--wait", str(LIMIT))
+    wait("its partition is gone", lambda: "PartitionName=cpu" not in site.out("ctl", "scontrol", "show", "partitions"), LIMIT)
+    expect(sorted(site.pools()) == ["gpu", "tpu"], f"the pools are {sorted(site.pools())}")
+    site.ends_well(job, "h1")
+    wait("the other job has run", lambda: site.job(waiting) == "COMPLETED", LIMIT)
+
+    # The host joins again, as another node. Slurm has the former one until somebody deletes it.
+    site.run("ctl", "scontrol", "update", "nodename=gpu-1", "state=drain", "reason=joins again")
+    site.end("h1", "slurm-enlist agent")
+    site.join("h1", site.token(), "--again")
+    site.agent("h1")
+    site.ready("gpu-2")
+    site.run("ctl", "scontrol", "delete", "nodename=gpu-1")
+    expect(site.out("ctl", "srun", "hostname") == "h1", "no job runs there")
+    expect(set(site.nodes()) == set(site.records()) == {"gpu-2"}, f"there are {set(site.nodes())} and {set(site.records())}")
+
+
+@test(hosts=1)
+def pools_outlive_a_restored_older_copy(site):
+    """The copy knows nothing of a pool that was made since, where a job runs."""
+    with_pool(site)
+    site.end("ctl", "slurm-enlist coordinator run", "TERM")
+    site.run("ctl", "cp", "-a", STATE, "/var/lib/copy")
+    site.coordinate()
+    site.pool("cpu", "--partition", "MaxTime=60")
+    site.enlist("h1", pool="cpu")
+    site.ready("cpu-1")
+    job = site.submit("-p", "cpu")
+    before = site.as_it_is("h1")
+    site.end("ctl", "slurm-enlist coordinator run", "TERM")
+    site.run("ctl", "sh", "-c", f"rm -r {STATE} && mv /var/lib/copy {STATE}")
+    site.coordinate()
+    wait("the pool is told", lambda: "pool create cpu" in site.pools().get("cpu", {}).get("problem", ""), LIMIT)
+    site.ends_well(job, "h1")
+    time.sleep(5)
+    expect(site.as_it_is("h1")[2:] == before[2:], "the idle pool was touched")
+    site.pool("cpu")
+    wait("it is like any other", lambda: not site.pools()["cpu"].get("problem"), LIMIT)
+    expect(site.pools()["cpu"]["partition_conf"] == "MaxTime=60", f"it is {site.pools()['cpu']}")
+    time.sleep(2)
+    expect(site.as_it_is("h1")[2:] == before[2:], "slurmctld was reconfigured for it")
+
+
 # --- Refusals: the cause on the host and at the coordinator, and nothing is left behind -----------------------------
 
 

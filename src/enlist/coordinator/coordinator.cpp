@@ -48,10 +48,12 @@ Coordinator::Coordinator(core::Loop& loop, core::Random& random, core::Logger& l
           },
           [this]() -> std::optional<std::size_t> { return files_.facts() ? files_.facts()->max_node_count : std::nullopt; },
           options.forget_dead_after),
-      pools_(loop, store, clusters, kCluster, pool_file_,
-             [this](const run::Key& key) {
-               passes_.wake({passes_.id_of("pools"), key});
-             }),
+      pools_(
+          loop, store, clusters, kCluster, pool_file_,
+          [this](const run::Key& key) {
+            passes_.wake({passes_.id_of("pools"), key});
+          },
+          [this] { return files_.facts() ? files_.facts()->partitions : std::set<std::string>(); }),
       rotation_(loop, store, clusters, kCluster, files_, std::move(options.own_host),
                 [this](const run::Key& key) {
                   passes_.wake({passes_.id_of("rotation"), key});

@@ -10,6 +10,7 @@
 
 #include "enlist/coordinator/slurm_files.hpp"
 #include "enlist/rules/pool_file.hpp"
+#include "enlist/rules/text.hpp"
 #include "slurm/conf/conf.hpp"
 
 namespace enlist {
@@ -86,6 +87,7 @@ struct Work {
   std::string before{};  ///< slurm.conf as it is.
   Preflight checked{};
   std::string slurm_user{};
+  std::vector<std::string> controllers{};  ///< The names of the SlurmctldHosts, if there are several.
 };
 
 core::Result<Work> look(const InitOptions& options, Host& host) {
@@ -107,6 +109,7 @@ core::Result<Work> look(const InitOptions& options, Host& host) {
     return work;
   }
   work.slurm_user = after->slurm_user;
+  if (after->controllers.size() > 1) work.controllers = after->controller_names;
   for (const std::string& refused : {std::string("root"), work.slurm_user}) {
     if (options.slurmrestd_user != refused) continue;
     work.checked.problems.push_back("--slurmrestd-user " + refused +
@@ -201,6 +204,11 @@ int init_coordinator(const InitOptions& options, Host& host, core::Random& rando
     out("Nothing is changed. Mend this first, and run init again.\n");
     return 1;
   }
+  if (!work->controllers.empty())
+    out(
+        fmt::format("note: slurm.conf names the SlurmctldHosts {}. They must share the folder {}: a slurmctld that takes over "
+                    "with an older {} ends the jobs of the pools that it lacks.\n",
+                    comma_list(work->controllers), options.slurm_conf.parent_path().string(), kPoolFile));
   const std::vector<std::string> changes = described(*work, options);
   for (const std::string& change : changes) out(fmt::format("{}: {}\n", options.yes ? "change" : "would change", change));
   if (changes.empty()) {

@@ -19,8 +19,8 @@ struct InitOptions {
 };
 
 /// Prints what is wrong and what is to be changed, and changes it with `yes`. The old slurm.conf is kept beside the new one.
-/// Restarts nothing: says which command does. Returns the exit code: 0 (done, or nothing to do), or 1 (something is wrong, or a
-/// change failed). Blocks.
+/// Restarts nothing: says which command does. Notes that several SlurmctldHosts must share the folder of slurm.conf. Returns
+/// the exit code: 0 (done, or nothing to do), or 1 (something is wrong, or a change failed). Blocks.
 int init_coordinator(const InitOptions& options, Host& host, core::Random& random,
                      const std::function<void(std::string_view)>& out);
 

@@ -120,6 +120,17 @@ TEST_F(InitTest, AKeyThatSlurmUserCannotReadIsMended) {
   EXPECT_THAT(out, HasSubstr("id failed: id: 'slurm': no such user"));
 }
 
+TEST_F(InitTest, SeveralSlurmctldsMustShareTheFolder) {
+  run(false);
+  EXPECT_THAT(out, Not(HasSubstr("note:")));
+  host.files[kConf] = kText + "SlurmctldHost=ctl2(10.0.0.2)\n";
+  EXPECT_EQ(run(true), 0) << "it needs no answer";
+  EXPECT_THAT(out, HasSubstr("note: slurm.conf names the SlurmctldHosts ctl,ctl2. They must share the folder /etc/slurm"));
+  host.outputs.erase(host.outputs.begin());
+  run(true);
+  EXPECT_THAT(out, HasSubstr("note:")) << "also if nothing is to be changed";
+}
+
 TEST_F(InitTest, MungeIsRefusedByName) {
   host.files[kConf] = "ClusterName=site\nSlurmctldHost=ctl\nAuthType=auth/munge\n";
   EXPECT_EQ(run(true), 1);

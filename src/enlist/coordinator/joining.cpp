@@ -6,7 +6,7 @@
 #include <set>
 #include <utility>
 
-#include "enlist/coordinator/pools_acts.hpp"
+#include "enlist/coordinator/pools_plan.hpp"
 #include "enlist/rules/judge.hpp"
 #include "enlist/rules/leave.hpp"
 #include "enlist/rules/names.hpp"
@@ -30,13 +30,15 @@ core::Result<void> slurm_known(const SlurmNow& slurm) {
                         (slurm.snapshot->error.empty() ? std::string() : " (" + slurm.snapshot->error + ")"));
 }
 
-/// Returns who has the name in Slurm or among the pools: "a node of Slurm"; "" if nobody has.
+/// Returns who has the name in Slurm or among the pools: "a node of Slurm"; "" if nobody has. A found pool is in Slurm already,
+/// and may be taken up.
 std::string_view taken_by(const Contents& now, const SlurmNow& slurm, const std::string& name) {
   if (slurm.snapshot->nodes.contains(name)) return "a node of Slurm";
   if (now.nodes.contains(name)) return "a node that has joined";
+  if (now.pools.contains(name)) return "a pool";
+  if (found_pools(now.values).contains(name)) return {};
   if (slurm.snapshot->partitions.contains(name)) return "a partition of Slurm";
   if (slurm.facts->node_sets.contains(name)) return "a NodeSet of Slurm";
-  if (now.pools.contains(name)) return "a pool";
   return {};
 }
 
@@ -179,8 +181,15 @@ core::Result<Changes> make_pool(const Contents& now, const SlurmNow& slurm, Pool
         fmt::format("the name {} is taken by {}, and Slurm needs them to differ; choose another name", wish.name, by));
   wish.removing = false;
   wish.next_number = next_number_of(now, wish.name);
+  Changes changes;
+  std::map<std::string, Pool> found = found_pools(now.values);
+  if (const auto taken_up = found.extract(wish.name); !taken_up.empty()) {
+    if (wish.partition_conf.empty()) wish.partition_conf = taken_up.mapped().partition_conf;
+    changes.values[kFoundValue] = found_value(found);
+  }
   const std::string name = wish.name;
-  return Changes{.pools = {{name, std::move(wish)}}};
+  changes.pools.emplace(name, std::move(wish));
+  return changes;
 }
 
 core::Result<Changes> make_token(const Contents& now, const std::string& digest, const Token& token, core::WallTime at) {

@@ -39,7 +39,8 @@ struct Joined {
 [[nodiscard]] core::Result<Changes> join(const Contents& now, const SlurmNow& slurm, const JoinAsk& ask, core::WallTime at,
                                          Joined& out);
 
-/// Decides whether a pool may be made. A pool that exists with the same words counts as made. Errors: kInvalid (its words),
+/// Decides whether a pool may be made. A pool that exists with the same words counts as made. One that was found
+/// in the pool file is taken up, and keeps the words of its partition unless others are given. Errors: kInvalid (its words),
 /// kAlreadyExists (its name is taken), kUnavailable (Slurm does not answer).
 [[nodiscard]] core::Result<Changes> make_pool(const Contents& now, const SlurmNow& slurm, Pool wish);
 

@@ -88,11 +88,14 @@ core::Result<Changes> revoke(const Contents& now, const std::vector<std::string>
 }
 
 core::Result<Changes> remove_pool(const Contents& now, const LiveJobs& live, const std::string& name, bool force) {
-  const auto found = now.pools.find(name);
-  if (found == now.pools.end())
+  std::map<std::string, Pool> found = found_pools(now.values);
+  const auto of_file = found.extract(name);
+  const auto known = now.pools.find(name);
+  if (known == now.pools.end() && of_file.empty())
     return core::fail(ErrorCode::kNotFound,
                       fmt::format("there is no pool {}; slurm-enlist pool list shows all", name.substr(0, 100)));
-  if (found->second.removing) return Changes{};
+  Pool pool = known != now.pools.end() ? known->second : of_file.mapped();
+  if (pool.removing) return Changes{};
   if (!live)
     return core::fail(ErrorCode::kUnavailable,
                       "Slurm does not answer the coordinator, so nobody knows whether jobs use the pool; "
@@ -108,9 +111,9 @@ core::Result<Changes> remove_pool(const Contents& now, const LiveJobs& live, con
                     "then the pool is removed; slurm-enlist destroy-jobs ends those that run",
                     name, list));
   }
-  Pool pool = found->second;
   pool.removing = true;
   Changes changes{.pools = {{name, std::move(pool)}}};
+  if (!of_file.empty()) changes.values[kFoundValue] = found_value(found);
   for (const auto& [digest, token] : now.tokens) {
     if (token.pool == name) changes.tokens.emplace(digest, std::nullopt);
   }

@@ -28,8 +28,9 @@ namespace enlist {
 /// The jobs that Slurm, asked now, has; or why it did not answer.
 using LiveJobs = core::Result<std::vector<std::shared_ptr<const slurm::Job>>>;
 
-/// Begins to remove a pool, and deletes its tokens. Errors: kNotFound; kUnavailable (Slurm does not answer); kConflict, with
-/// the jobs that run or wait in the partition, unless `force`. Then they are waited for.
+/// Begins to remove a pool, also one that was only found in the pool file, and deletes its tokens. Errors: kNotFound;
+/// kUnavailable (Slurm does not answer); kConflict, with the jobs that run or wait in the partition, unless `force`. Then they
+/// are waited for.
 [[nodiscard]] core::Result<Changes> remove_pool(const Contents& now, const LiveJobs& live, const std::string& pool, bool force);
 
 }  // namespace enlist

@@ -14,22 +14,28 @@ namespace enlist {
 
 /// The names of single values in the store (Contents::values). The rollout's state: see pools_plan.hpp. The problems: an object
 /// that maps the name of a pool to why slurmctld does not have the pool as it should be, in one line. There is no value without
-/// problems. The numbers: an object that maps the name of a pool that was removed to the number of its next node.
+/// problems. The numbers: an object that maps the name of a pool that was removed to the number of its next node. The found
+/// pools: see found_pools() in pools_plan.hpp.
 inline constexpr const char* kRolloutValue = "pool-file";
 inline constexpr const char* kProblemsValue = "pool-problems";
 inline constexpr const char* kNumbersValue = "removed-pools";
+inline constexpr const char* kFoundValue = "found-pools";
 
-/// Writes the state of the rollout, unless it is nullopt, and the problems to the store, in one transaction.
+/// Writes the state of the rollout, unless it is nullopt, and the problems to the store, and adds found pools, in one
+/// transaction.
 struct RecordRollout final : plan::Act {
-  RecordRollout(std::optional<core::Json> new_state, std::map<std::string, std::string> of_pools)
-      : state(std::move(new_state)), problems(std::move(of_pools)) {}
+  RecordRollout(std::optional<core::Json> new_state, std::map<std::string, std::string> of_pools,
+                std::map<std::string, Pool> new_found)
+      : state(std::move(new_state)), problems(std::move(of_pools)), found(std::move(new_found)) {}
   [[nodiscard]] core::Json describe() const override {
     core::Json out{{"act", "enlist.RecordRollout"}, {"problems", problems}};
     if (state) out["state"] = *state;
+    for (const auto& [name, pool] : found) out["found"].push_back(name);
     return out;
   }
   std::optional<core::Json> state;
   std::map<std::string, std::string> problems;
+  std::map<std::string, Pool> found;
 };
 
 /// Replaces the pool file.

@@ -13,17 +13,25 @@ std::optional<core::Json> value_of(const Contents& contents, const char* name) {
   return found == contents.values.end() ? std::nullopt : std::optional(found->second);
 }
 
+std::string wanted_file(const Contents& contents) {
+  std::map<std::string, Pool> pools = contents.pools;
+  pools.merge(found_pools(contents.values));
+  return pool_file(pools, key_mark_of(contents.values));
+}
+
 }  // namespace
 
 PoolsController::PoolsController(core::Loop& loop, Store& store, slurm::Clusters& clusters, slurm::ClusterKey cluster,
-                                 const FileTarget& file, std::function<void(const run::Key&)> wake)
+                                 const FileTarget& file, std::function<void(const run::Key&)> wake,
+                                 std::function<std::set<std::string>()> elsewhere)
     : TypedController(plan_pools),
       loop_(loop),
       store_(store),
       clusters_(clusters),
       cluster_(std::move(cluster)),
       file_(file),
-      wake_(std::move(wake)) {}
+      wake_(std::move(wake)),
+      elsewhere_(std::move(elsewhere)) {}
 
 void PoolsController::wake() {
   // The first reading of the file wakes the key.
@@ -31,16 +39,17 @@ void PoolsController::wake() {
 }
 
 void PoolsController::start() {
-  wanted_ = pool_file(store_.contents().pools, key_mark_of(store_.contents().values));
+  wanted_ = wanted_file(store_.contents());
   wake();
 }
 
 void PoolsController::changed(const Changes& changes) {
   const auto removing = [](const auto& entry) { return entry.second.removing; };
-  if (std::ranges::any_of(store_.contents().pools, removing)) wake();
-  if (changes.pools.empty() && !changes.values.contains(kRotationValue)) return;
+  const bool found = changes.values.contains(kFoundValue);
+  if (found || std::ranges::any_of(store_.contents().pools, removing)) wake();
+  if (changes.pools.empty() && !changes.values.contains(kRotationValue) && !found) return;
   // Most changes do not concern the file: each node that joins changes its pool's next number.
-  std::string wanted = pool_file(store_.contents().pools, key_mark_of(store_.contents().values));
+  std::string wanted = wanted_file(store_.contents());
   if (wanted == wanted_) return;
   wanted_ = std::move(wanted);
   const core::MonoTime now = loop_.clock().mono();
@@ -62,6 +71,8 @@ std::shared_ptr<const PoolsObserved> PoolsController::observe_typed(const run::K
   auto out = std::make_shared<PoolsObserved>(PoolsObserved{.context = context, .cluster = cluster_});
   out->pools = contents.pools;
   out->key_mark = key_mark_of(contents.values);
+  out->found = found_pools(contents.values);
+  out->elsewhere = elsewhere_();
   for (const auto& [name, node] : contents.nodes) {
     const auto pool = contents.pools.find(node.pool);
     if (pool == contents.pools.end() || !pool->second.removing) continue;

@@ -2,7 +2,8 @@
 //
 // The owner wires it:
 //   FileTarget file(loop, store, host, path, [&](bool changed) { pools.looked(changed); passes.caches_changed(); });
-//   PoolsController pools(loop, store, clusters, cluster, file, [&](const run::Key& key) { passes.wake({...}); });
+//   PoolsController pools(loop, store, clusters, cluster, file, [&](const run::Key& key) { passes.wake({...}); },
+//                         [&] { return facts.partitions; });
 //   store.listen([&](const Changes& changes) { pools.changed(changes); });
 //   clusters.listen([&](const slurm::Change& change) { pools.changed(change); passes.caches_changed(); });
 //   pools.start();
@@ -13,6 +14,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "core/loop.hpp"
@@ -26,8 +28,9 @@ namespace enlist {
 
 class PoolsController final : public run::TypedController<PoolsObserved> {
  public:
+  /// `elsewhere` returns the partitions that slurm.conf has without the pool file, as far as they are known.
   PoolsController(core::Loop& loop, Store& store, slurm::Clusters& clusters, slurm::ClusterKey cluster, const FileTarget& file,
-                  std::function<void(const run::Key&)> wake);
+                  std::function<void(const run::Key&)> wake, std::function<std::set<std::string>()> elsewhere);
 
   [[nodiscard]] std::string name() const override { return "pools"; }
   [[nodiscard]] std::string share(const run::Key&) const override { return cluster_; }
@@ -48,6 +51,7 @@ class PoolsController final : public run::TypedController<PoolsObserved> {
   slurm::ClusterKey cluster_;
   const FileTarget& file_;
   std::function<void(const run::Key&)> wake_;
+  std::function<std::set<std::string>()> elsewhere_;
   std::string wanted_;   ///< The pool file of the pools, as of the last change.
   std::string offered_;  ///< The stored state's offered hash, as it was last seen.
   std::optional<Edits> edits_;

@@ -36,6 +36,7 @@ class MemoryStore final : public Store {
     });
   }
   void listen(std::function<void(const Changes&)> listener) override { listener_ = std::move(listener); }
+  void lose() { contents_ = {}; }
   bool full = false;
 
  private:
@@ -130,9 +131,15 @@ struct PoolsControllerTest : testing::Test {
                       .on_first = [](std::size_t) {},
                       .on_ended = [] {},
                       .on_waiting = [this](const std::string& system) { clusters.poll_often(system); }}};
-  PoolsController pools{loop, store, clusters,
-                        "c",  file,  [this](const run::Key& key) {
-                          passes.wake({passes.id_of("pools"), key}); }};
+  PoolsController pools{loop,
+                        store,
+                        clusters,
+                        "c",
+                        file,
+                        [this](const run::Key& key) {
+                          passes.wake({passes.id_of("pools"), key});
+                        },
+                        [] { return std::set<std::string>(); }};
 };
 
 TEST_F(PoolsControllerTest, MakesSlurmctldLoadThePoolsWithOneReconfigure) {
@@ -216,6 +223,26 @@ TEST_F(PoolsControllerTest, WritesNoFileThatTheStoreDoesNotKnow) {
   store.full = false;
   loop.run_for(10min);
   EXPECT_TRUE(loaded());
+}
+
+TEST_F(PoolsControllerTest, ALostStoreLosesNoPartition) {
+  put({.name = "cpu", .partition_conf = "MaxTime=60"});
+  settle();
+  const std::string before = wanted();
+  const int count = reconfigures();
+  store.lose();
+  pools.start();
+  settle();
+  EXPECT_EQ(host.file, before);
+  EXPECT_EQ(reconfigures(), count);
+  EXPECT_THAT(store.contents().values.at(kProblemsValue).at("cpu").get<std::string>(), HasSubstr("pool create cpu"));
+  put({.name = "gpu"});
+  settle();
+  EXPECT_EQ(host.file, pool_file({{"cpu", {.name = "cpu", .partition_conf = "MaxTime=60"}}, {"gpu", {.name = "gpu"}}}));
+  EXPECT_TRUE(slurmctld.configuration().ends_with(*host.file));
+  EXPECT_EQ(reconfigures(), count + 1);
+  loop.run_for(1h);
+  EXPECT_EQ(reconfigures(), count + 1);
 }
 
 TEST_F(PoolsControllerTest, WaitsForASlurmThatIsAway) {

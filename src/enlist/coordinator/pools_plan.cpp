@@ -18,11 +18,14 @@ namespace rollout = slurm::rollout;
 using slurm::Owner;
 
 using Problems = std::map<std::string, std::string>;
+using Pools = std::map<std::string, Pool>;
+
+const plan::StepId kWrite{"write", "", std::string(kPoolFile)};
 
 /// The wait between a reconfigure and the next one, if slurmctld has not loaded the file. It doubles each time.
 constexpr core::Duration kFirstWait{1000};
 constexpr core::Duration kLongestWait{30 * 60 * 1000};
-/// After so many reconfigures that have not loaded the file, slurm.conf is to blame.
+/// After so many reconfigures in a row that have not loaded the file, or that have failed, the problem is told.
 constexpr int kReconfiguresUntilTold = 2;
 /// The period of checks whether the jobs of a removed partition have ended.
 constexpr core::Duration kJobsPoll{5000};
@@ -96,6 +99,19 @@ core::Result<rollout::State> initial_state(const std::optional<std::string>& fil
                     std::string(kPoolFile) + " beside slurm.conf is not of slurm-enlist: remove it, or give it another name");
 }
 
+/// Returns the pools of the file on the disk that neither the store nor the content that it has offered or accepted knows.
+Pools newly_found(const PoolsObserved& observed, const rollout::State& now) {
+  Pools out = pools_of(observed.file->value_or(""));
+  std::erase_if(
+      out, [&](const auto& entry) { return observed.pools.contains(entry.first) || observed.found.contains(entry.first); });
+  if (!observed.state) return out;
+  // The lines of a pool that was removed go with the next change of the file.
+  std::set<std::string> known = partitions_of(text_of(now));
+  known.merge(partitions_of(accepted_text(now)));
+  std::erase_if(out, [&](const auto& entry) { return known.contains(entry.first); });
+  return out;
+}
+
 /// Returns slurmctld's error if it has refused the offered file. A slurmctld that does not answer may run with it.
 std::optional<std::string> refusal_of(const PoolsObserved& observed, const rollout::State& state) {
   const plan::Outcome* tried = rollout::outcome_of(observed.context, reconfigure_id(state));
@@ -108,7 +124,7 @@ bool may_have_ended_slurmctld(const PoolsObserved& observed, const rollout::Stat
 }
 
 /// Returns the pools whose lines `file` lacks; all pools if there is no such pool.
-Problems of_changed(const std::map<std::string, Pool>& pools, const std::string& file, const std::string& problem) {
+Problems of_changed(const Pools& pools, const std::string& file, const std::string& problem) {
   const std::vector<std::string_view> there = lines_of(file);
   Problems all, out;
   for (const auto& [name, pool] : pools) {
@@ -124,12 +140,13 @@ Problems of_changed(const std::map<std::string, Pool>& pools, const std::string&
 }
 
 /// Returns the partitions of slurmctld that look like those of pools: a node has a feature with their name, or they have no
-/// nodes.
-std::set<std::string> like_pools(const slurm::Snapshot& slurm) {
+/// nodes. Those that slurm.conf has elsewhere are not among them.
+std::set<std::string> like_pools(const slurm::Snapshot& slurm, const std::set<std::string>& elsewhere) {
   std::set<std::string> features, out;
   for (const auto& [name, node] : slurm.nodes) features.insert(node->features.begin(), node->features.end());
   for (const auto& [name, partition] : slurm.partitions) {
-    if (!slurm::conf::is_marker(Owner::kEnlistment, name) && (partition.nodes.empty() || features.contains(name)))
+    if (!slurm::conf::is_marker(Owner::kEnlistment, name) && !elsewhere.contains(name) &&
+        (partition.nodes.empty() || features.contains(name)))
       out.insert(name);
   }
   return out;
@@ -145,7 +162,7 @@ std::string lost_with_jobs(const PoolsObserved& observed, const rollout::State& 
   there.merge(partitions_of(accepted_text(now)));
   there.merge(partitions_of(on_disk));
   const std::set<std::string> known{"", now.offered_hash, now.accepted_hash, hash_of(on_disk), hash_of(text)};
-  if (!known.contains(loaded)) there.merge(like_pools(*observed.slurm));
+  if (!known.contains(loaded)) there.merge(like_pools(*observed.slurm, observed.elsewhere));
   for (const std::string& name : lost_partitions(std::move(there), text)) {
     if (!jobs_in(*observed.slurm, name).empty()) return name;
   }
@@ -194,14 +211,29 @@ void add_load_steps(const PoolsObserved& observed, const rollout::State& state, 
   lane.add({id, "slurmctld runs with another pool file than the offered one", slurm::reconfigure(observed.cluster)});
 }
 
+/// Returns why the offered file is not there, or not loaded: a step has failed, and not because slurmctld refused the file.
+Problems failed_steps(const PoolsObserved& observed, const Pools& pools, const rollout::State& next,
+                      const std::optional<std::string>& loaded) {
+  const plan::Outcome* write = rollout::outcome_of(observed.context, kWrite);
+  if (*observed.file != text_of(next) && write != nullptr && write->error)
+    return of_changed(pools, observed.file->value_or(""),
+                      std::string(kPoolFile) + " cannot be written: " + write->error->message);
+  const plan::Outcome* load = rollout::outcome_of(observed.context, reconfigure_id(next));
+  if (loaded && *loaded != next.offered_hash && load != nullptr && load->error && load->count >= kReconfiguresUntilTold)
+    return of_changed(pools, accepted_text(next), "slurmctld cannot be reconfigured: " + load->error->message);
+  return {};
+}
+
 struct Decision {
   rollout::State next;
   Problems problems{};
   bool held = false;  ///< The offered file is neither written nor loaded now: jobs use a partition that it lacks.
 };
 
-Decision decide(const PoolsObserved& observed, rollout::State now, const std::optional<std::string>& loaded, plan::Plan& plan) {
-  const rollout::Wanted wanted = content(pool_file(observed.pools, observed.key_mark));
+/// `pools`: all that the file has to have.
+Decision decide(const PoolsObserved& observed, const Pools& pools, rollout::State now, const std::optional<std::string>& loaded,
+                plan::Plan& plan) {
+  const rollout::Wanted wanted = content(pool_file(pools, observed.key_mark));
   // slurmctld has accepted the file after all, for example after the reply was lost and the former file was written back.
   if (loaded == wanted.hash && now.offered_hash != wanted.hash) now = accepted(wanted);
   const rollout::Slurmctld slurmctld{.loaded = loaded,
@@ -211,8 +243,8 @@ Decision decide(const PoolsObserved& observed, rollout::State now, const std::op
                                      .now = core::whole_seconds(observed.context.now)};
   Problems problems;
   const auto keep = [&](const std::string& partition) {
-    problems = of_changed(observed.pools, observed.file->value_or(""),
-                          "no pool is changed while jobs use the removed partition " + partition);
+    problems =
+        of_changed(pools, observed.file->value_or(""), "no pool is changed while jobs use the removed partition " + partition);
     plan.wake_after(kJobsPoll, "jobs use a removed partition");
   };
   std::optional<rollout::Wanted> may_offer;
@@ -224,23 +256,30 @@ Decision decide(const PoolsObserved& observed, rollout::State now, const std::op
   const auto at = rollout::next_try(next);
   if (at && *at > observed.context.now) plan.wake_after(*at - observed.context.now, "the refused pool file is tried again");
   if (!next.refused_hash.empty()) {
-    problems = of_changed(observed.pools, accepted_text(next),
+    problems = of_changed(pools, accepted_text(next),
                           "slurmctld refused the pool file: " + next.refused_reason +
                               (at ? ". It is tried again at " + core::format_rfc3339(*at) : ""));
   } else if (may_have_ended_slurmctld(observed, next)) {
-    problems = of_changed(observed.pools, accepted_text(next),
+    problems = of_changed(pools, accepted_text(next),
                           "slurmctld does not answer any more since the pool file was changed. It is not changed back, because "
                           "jobs may use its partitions");
   } else if (const plan::Outcome* tried = rollout::outcome_of(observed.context, reconfigure_id(next));
              loaded && *loaded != next.offered_hash && tried != nullptr && tried->state == plan::Outcome::State::kDone &&
              tried->count >= kReconfiguresUntilTold) {
-    problems = of_changed(observed.pools, "",
+    problems = of_changed(pools, "",
                           "slurmctld has reconfigured without loading the pool file: slurm.conf needs the line \"Include " +
                               std::string(kPoolFile) + "\"");
   }
+  if (problems.empty()) problems = failed_steps(observed, pools, next, loaded);
   const std::string kept = loaded ? lost_with_jobs(observed, now, *loaded, text_of(next)) : "";
   if (!kept.empty()) keep(kept);
   return {std::move(next), std::move(problems), !kept.empty()};
+}
+
+std::string problem_of_found(const std::string& name) {
+  return std::string(kPoolFile) +
+         " has this pool, and the coordinator's records do not, so it is kept: slurm-enlist pool create " + name +
+         " takes it up, and slurm-enlist pool remove " + name + " removes it";
 }
 
 /// Adds the steps that remove pools, and says in `problems` what they wait for. `in_force`: slurmctld runs with the pool file
@@ -274,13 +313,14 @@ void remove_pools(const PoolsObserved& observed, bool in_force, Problems& proble
   }
 }
 
-/// Adds the step that stores the state, unless it is nullopt, and the problems, if either has changed.
-void add_record(const PoolsObserved& observed, std::optional<core::Json> state, const Problems& problems, plan::Lane& lane) {
+/// Adds the step that stores the state, unless it is nullopt, the problems, and newly found pools, if there is anything new.
+void add_record(const PoolsObserved& observed, std::optional<core::Json> state, const Problems& problems, Pools found,
+                plan::Lane& lane) {
   const core::Json told = problems.empty() ? core::Json() : core::Json(problems);
-  if (!state && told == observed.problems.value_or(core::Json())) return;
+  if (!state && found.empty() && told == observed.problems.value_or(core::Json())) return;
   lane.add({{"record", "", std::string(kPoolFile)},
             state ? "another content is offered or accepted" : "the problems have changed",
-            std::make_shared<RecordRollout>(std::move(state), problems)});
+            std::make_shared<RecordRollout>(std::move(state), problems, std::move(found))});
   lane.then();
 }
 
@@ -344,11 +384,33 @@ std::vector<std::string> jobs_in(const std::vector<std::shared_ptr<const slurm::
   return out;
 }
 
+std::map<std::string, Pool> found_pools(const std::map<std::string, core::Json>& values) {
+  std::map<std::string, Pool> out;
+  const auto found = values.find(kFoundValue);
+  if (found == values.end() || !found->second.is_object()) return out;
+  const auto numbers = values.find(kNumbersValue);
+  for (const auto& [name, words] : found->second.items()) {
+    Pool pool{.name = name, .partition_conf = words.is_string() ? words.get<std::string>() : ""};
+    if (numbers != values.end()) pool.next_number = core::get_int(numbers->second, {name}, 1);
+    out.emplace(name, std::move(pool));
+  }
+  return out;
+}
+
+std::optional<core::Json> found_value(const std::map<std::string, Pool>& found) {
+  if (found.empty()) return std::nullopt;
+  core::Json out = core::Json::object();
+  for (const auto& [name, pool] : found) out[name] = pool.partition_conf;
+  return out;
+}
+
 plan::Plan plan_pools(const PoolsObserved& observed) {
   plan::Plan out;
   plan::Lane& lane = out.lane("pool file");
+  Pools pools = observed.pools;
+  pools.insert(observed.found.begin(), observed.found.end());
   const auto stop = [&](const core::Error& error) {
-    add_record(observed, {}, of_changed(observed.pools, "", error.message), lane);
+    add_record(observed, {}, of_changed(pools, "", error.message), {}, lane);
     return std::move(out);
   };
   if (!observed.file) return stop(observed.file.error());
@@ -356,12 +418,21 @@ plan::Plan plan_pools(const PoolsObserved& observed) {
       observed.state ? rollout_from_json(*observed.state) : initial_state(*observed.file);
   if (!stored) return stop(stored.error());
 
+  Pools found = newly_found(observed, *stored);
+  pools.insert(found.begin(), found.end());
+  // What is written back after a refusal must have the found pools, too.
+  const rollout::State now = found.empty() ? *stored : accepted(content(**observed.file));
   const std::optional<std::string> loaded = rollout::loaded(Owner::kEnlistment, observed.slurm);
-  auto [next, problems, held] = decide(observed, *stored, loaded, out);
-  remove_pools(observed, loaded && *loaded == hash_of(pool_file(observed.pools, observed.key_mark)), problems, out);
+  auto [next, problems, held] = decide(observed, pools, now, loaded, out);
+  remove_pools(observed, loaded && *loaded == hash_of(pool_file(pools, observed.key_mark)), problems, out);
+  for (const auto& [name, pool] : pools) {
+    if (!observed.pools.contains(name)) problems.emplace(name, problem_of_found(name));
+  }
   // A refusal counts until it is stored.
   out.remember(reconfigure_id(*stored));
-  add_record(observed, !observed.state || next != *stored ? std::optional(to_json(next)) : std::nullopt, problems, lane);
+  out.remember(kWrite);
+  add_record(observed, !observed.state || next != *stored ? std::optional(to_json(next)) : std::nullopt, problems,
+             std::move(found), lane);
   if (held) return out;
   // Somebody may have edited the file so that a slurmctld starts that ends with the offered one. And nobody knows whether jobs
   // use the partitions that only this file has.
@@ -369,9 +440,7 @@ plan::Plan plan_pools(const PoolsObserved& observed) {
       !loaded && *observed.file &&
       (next.offered_hash != next.accepted_hash || !lost_partitions(partitions_of(**observed.file), text_of(next)).empty());
   if (*observed.file != text_of(next) && !stays) {
-    lane.add({{"write", "", std::string(kPoolFile)},
-              "it differs from what is offered",
-              std::make_shared<WritePoolFile>(text_of(next))});
+    lane.add({kWrite, "it differs from what is offered", std::make_shared<WritePoolFile>(text_of(next))});
     lane.then();
   }
   if (loaded) add_load_steps(observed, next, *loaded, lane, out);

@@ -20,6 +20,8 @@
 //   file.
 // - The file of somebody else is not replaced. If the store knows nothing of a pool file of ours, the store was lost: the
 //   file on the disk is taken for the accepted content.
+// - A pool of our file on the disk that the store has never known, because it was lost or an older copy was restored, is
+//   *found*: its lines stay in the file until somebody takes it up (make_pool) or removes it (remove_pool).
 #pragma once
 
 #include <map>
@@ -63,6 +65,8 @@ struct PoolsObserved {
     int nodes = 0, staying = 0;
   };
   std::map<std::string, Left> left{};
+  std::map<std::string, Pool> found{};  ///< found_pools() of the store.
+  std::set<std::string> elsewhere{};    ///< The partitions that slurm.conf has without the pool file.
 };
 
 [[nodiscard]] plan::Plan plan_pools(const PoolsObserved& observed);
@@ -71,6 +75,12 @@ struct PoolsObserved {
 [[nodiscard]] std::vector<std::string> jobs_in(const slurm::Snapshot& slurm, std::string_view partition);
 [[nodiscard]] std::vector<std::string> jobs_in(const std::vector<std::shared_ptr<const slurm::Job>>& jobs,
                                                std::string_view partition);
+
+/// Returns the pools that were found in the pool file, of the value kFoundValue among these: an object that maps their names to
+/// the words of their partitions.
+[[nodiscard]] std::map<std::string, Pool> found_pools(const std::map<std::string, core::Json>& values);
+/// Returns the value. nullopt: there is none without such pools.
+[[nodiscard]] std::optional<core::Json> found_value(const std::map<std::string, Pool>& found);
 
 /// Return the state of the rollout as it is stored, and read it. Error: kInvalid with the member's name.
 [[nodiscard]] core::Json to_json(const slurm::rollout::State& state);

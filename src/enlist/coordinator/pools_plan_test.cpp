@@ -113,6 +113,13 @@ struct PoolsPlan : testing::Test {
     ADD_FAILURE() << "the plan has no such act";
     return nullptr;
   }
+  /// Takes over what the plan records.
+  void note_record() {
+    const auto record = act<RecordRollout>();
+    if (record->state) observed.state = *record->state;
+    observed.problems = record->problems.empty() ? std::nullopt : std::optional(core::Json(record->problems));
+    observed.found.insert(record->found.begin(), record->found.end());
+  }
   State recorded() { return *rollout_from_json(act<RecordRollout>()->state.value()); }
   std::map<std::string, std::string> problems() { return act<RecordRollout>()->problems; }
 
@@ -205,7 +212,7 @@ TEST_F(PoolsPlan, ReconfiguresUntilItIsLoaded) {
   ended(state, {}, 300ms);
   EXPECT_THAT(steps(), IsEmpty());
   EXPECT_EQ(plan.wake(), 700ms);
-  EXPECT_THAT(plan.remembered(), ElementsAre(reconfigure_id(state)));
+  EXPECT_THAT(plan.remembered(), testing::Contains(reconfigure_id(state)));
   ended(state, {}, 1s);
   EXPECT_THAT(steps(), ElementsAre("look for", "reconfigure"));
   ended(state, {}, 2s, 3);
@@ -231,7 +238,7 @@ TEST_F(PoolsPlan, WritesTheAcceptedFileBackAtOnce) {
   EXPECT_THAT(problems(), ElementsAre(Pair("gpu",
                                            "slurmctld refused the pool file: bad line. It is tried again at "
                                            "2026-01-02T03:05:05Z")));
-  EXPECT_THAT(plan.remembered(), ElementsAre(reconfigure_id(state))) << "until it is stored";
+  EXPECT_THAT(plan.remembered(), testing::Contains(reconfigure_id(state))) << "until it is stored";
   state = recorded();
   EXPECT_EQ(state.offered, files(cpu));
   EXPECT_EQ(state.refused_hash, hash(both));
@@ -384,52 +391,137 @@ TEST_F(PoolsPlan, AStateThatCannotBeReadChangesNothing) {
   EXPECT_THAT(problems(), ElementsAre(Pair("cpu", HasSubstr("lacks offeredHash"))));
 }
 
-TEST_F(PoolsPlan, ALostStoreEndsNoJobs) {
+TEST_F(PoolsPlan, ALostStoreKeepsThePoolsOfTheFile) {
   observed.pools.clear();
   observed.state.reset();
-  add_job("debug,cpu");
-  EXPECT_THAT(steps(), ElementsAre("record"));
+  EXPECT_THAT(steps(), ElementsAre("record")) << "jobs may be submitted to the partition at any time";
   EXPECT_EQ(recorded(), state_of(cpu)) << "the file on the disk is ours, and slurmctld may run with it";
-  store(state_of(cpu));
+  EXPECT_EQ(act<RecordRollout>()->found, cpu);
+  EXPECT_THAT(problems(), ElementsAre(Pair("cpu", HasSubstr("slurm-enlist pool create cpu takes it up"))));
+  note_record();
   EXPECT_THAT(steps(), IsEmpty());
-  EXPECT_EQ(plan.wake(), 5s);
-  observed.pools = of({pool("gpu")});
-  EXPECT_THAT(steps(), ElementsAre("record"));
-  EXPECT_THAT(problems(), ElementsAre(Pair("gpu", HasSubstr("removed partition cpu"))));
-  add_job("debug");
+  EXPECT_EQ(plan.wake(), std::nullopt);
+  // It is in nobody's way.
+  observed.pools = of({pool("gpu", "MaxTime=1-0")});
   EXPECT_THAT(steps(), ElementsAre("record", "write", "look for", "reconfigure"));
-  add_job("");
-  EXPECT_THAT(steps(), ElementsAre("record")) << "a job that could not be read may use any partition";
+  EXPECT_EQ(act<WritePoolFile>()->text, text(both));
+  EXPECT_THAT(problems(), ElementsAre(Key("cpu")));
+  // Taken up with its words, it is like any other pool.
+  observed.pools = cpu;
+  observed.found.clear();
+  EXPECT_THAT(steps(), ElementsAre("record"));
+  EXPECT_THAT(problems(), IsEmpty());
+  EXPECT_FALSE(act<RecordRollout>()->state);
 }
 
-TEST_F(PoolsPlan, ARestoredOlderStoreEndsNoJobs) {
+TEST_F(PoolsPlan, ALostStoreWaitsForSlurmWithThePoolsOfTheFile) {
+  observed.pools.clear();
+  observed.state.reset();
+  observed.slurm.reset();
+  EXPECT_THAT(steps(), ElementsAre("record"));
+  EXPECT_EQ(act<RecordRollout>()->found, cpu);
+  note_record();
+  EXPECT_THAT(steps(), IsEmpty());
+}
+
+TEST_F(PoolsPlan, ARestoredOlderStoreKeepsThePoolsOfTheFile) {
   observed.file = text(both);
   load(both);
-  add_job("gpu");
-  const std::string told = "no pool is changed while jobs use the removed partition gpu";
-  const auto stays = [&](const char* because) {
-    observed.problems.reset();
-    EXPECT_THAT(steps(), ElementsAre("record")) << because;
-    EXPECT_FALSE(act<RecordRollout>()->state);
-    EXPECT_THAT(problems(), ElementsAre(Pair("cpu", told)));
-    EXPECT_EQ(plan.wake(), 5s);
-    observed.problems = problems();
-    EXPECT_THAT(steps(), IsEmpty()) << because;
-  };
-  stays("the store knows nothing of the pool gpu");
+  EXPECT_THAT(steps(), ElementsAre("record")) << "the store knows nothing of the pool gpu";
+  EXPECT_EQ(recorded(), state_of(both));
+  EXPECT_EQ(act<RecordRollout>()->found, of({pool("gpu", "MaxTime=1-0")}));
+  EXPECT_THAT(problems(), ElementsAre(Pair("gpu", HasSubstr("slurm-enlist pool remove gpu removes it"))));
+  observed.edits = Edits{observed.context.mono, observed.context.mono};
+  EXPECT_THAT(steps(), ElementsAre("record")) << "nor is the file of before written while the pools may change again";
+  observed.edits.reset();
+  note_record();
+  EXPECT_THAT(steps(), IsEmpty());
+
+  // What is written back after a refusal has the pool.
+  observed.pools = of({pool("cpu"), pool("tpu")});
+  const Pools all = of({pool("cpu"), pool("gpu", "MaxTime=1-0"), pool("tpu")});
+  EXPECT_THAT(steps(), ElementsAre("record", "write", "look for", "reconfigure"));
+  EXPECT_EQ(recorded(), on_the_way(both, all));
+  store(recorded());
+  observed.file = text(all);
+  ended(on_the_way(both, all), refusal());
+  EXPECT_THAT(steps(), ElementsAre("record", "write", "look for", "reconfigure"));
+  EXPECT_EQ(act<WritePoolFile>()->text, text(both));
+}
+
+TEST_F(PoolsPlan, AFoundPoolIsRemovedLikeAnyOther) {
+  observed.file = text(both);
+  load(both);
+  store(state_of(both));
+  observed.pools = both;
+  observed.pools["gpu"].removing = true;
+  EXPECT_THAT(steps(), ElementsAre("record", "write", "look for", "reconfigure"));
+  EXPECT_THAT(act<WritePoolFile>()->text, HasSubstr("PartitionName=gpu Nodes=gpu MaxTime=1-0 State=DRAIN\n"));
+  // Once it is forgotten, it is not found again.
+  observed.pools = cpu;
+  EXPECT_THAT(steps(), ElementsAre("record", "write", "look for", "reconfigure"));
+  EXPECT_THAT(act<RecordRollout>()->found, IsEmpty());
+  store(recorded());
+  EXPECT_THAT(steps(), ElementsAre("write", "look for", "reconfigure")) << "between the state and the file";
+}
+
+TEST_F(PoolsPlan, APartitionThatSomebodyHasAddedEndsNoJobs) {
   observed.file = text(cpu) + "partitionname=gpu Nodes=ALL\n";
-  load(cpu);
-  stays("somebody has added a partition");
-  observed.file = text(both);
-  load(both);
+  add_job("debug,gpu");
+  EXPECT_THAT(steps(), ElementsAre("record"));
+  EXPECT_FALSE(act<RecordRollout>()->state);
+  EXPECT_THAT(act<RecordRollout>()->found, IsEmpty()) << "it is no pool";
+  EXPECT_THAT(problems(), ElementsAre(Pair("cpu", "no pool is changed while jobs use the removed partition gpu")));
+  EXPECT_EQ(plan.wake(), 5s);
+  observed.problems = problems();
+  EXPECT_THAT(steps(), IsEmpty());
+  add_job("");
+  EXPECT_THAT(steps(), IsEmpty()) << "a job that could not be read may use any partition";
   const auto silent = snapshot->health;
   snapshot->health = slurm::Snapshot::Health::kStale;
   observed.problems.reset();
   EXPECT_THAT(steps(), IsEmpty()) << "nobody knows the jobs";
   snapshot->health = silent;
   snapshot->jobs.clear();
-  EXPECT_THAT(steps(), ElementsAre("write", "look for", "reconfigure")) << "no job uses it any more";
+  EXPECT_THAT(steps(), ElementsAre("write")) << "no job uses it any more";
   EXPECT_EQ(act<WritePoolFile>()->text, text(cpu));
+}
+
+TEST_F(PoolsPlan, SaysThatTheFileCannotBeWritten) {
+  observed.pools = both;
+  const plan::StepId write{"write", "", std::string(kPoolFile)};
+  ended(write, core::Error{core::ErrorCode::kUnavailable, "No space left on device", 0, {}, {}});
+  EXPECT_THAT(steps(), ElementsAre("record", "write", "look for", "reconfigure"));
+  EXPECT_THAT(problems(), ElementsAre(Pair("gpu", "slurm-enlist.conf cannot be written: No space left on device")));
+  EXPECT_THAT(plan.remembered(), testing::Contains(write));
+  observed.file = text(both);
+  store(on_the_way(cpu, both));
+  EXPECT_THAT(steps(), ElementsAre("look for", "reconfigure")) << "somebody has written it";
+}
+
+TEST_F(PoolsPlan, SaysThatSlurmctldCannotBeReconfigured) {
+  observed.pools = both;
+  observed.file = text(both);
+  store(on_the_way(cpu, both));
+  ended(on_the_way(cpu, both), core::Error{core::ErrorCode::kForbidden, "Access denied", 0, {}, {}}, 2s, 2);
+  EXPECT_THAT(steps(), ElementsAre("record", "look for", "reconfigure"));
+  EXPECT_THAT(problems(), ElementsAre(Pair("gpu", "slurmctld cannot be reconfigured: Access denied")));
+  load(both);
+  EXPECT_THAT(steps(), ElementsAre("record"));
+  EXPECT_THAT(problems(), IsEmpty());
+}
+
+TEST_F(PoolsPlan, APartitionOfSlurmConfIsNoRemovedPool) {
+  load(both);
+  slurm::Node node;
+  node.name = "n1";
+  node.features = {"fast"};
+  snapshot->nodes["n1"] = std::make_shared<const slurm::Node>(node);
+  snapshot->partitions["fast"] = {"fast", "n1", "UP"};
+  add_job("fast");
+  EXPECT_THAT(steps(), ElementsAre("record")) << "it may be of the loaded file, which is not known";
+  observed.elsewhere = {"fast"};
+  EXPECT_THAT(steps(), ElementsAre("look for", "reconfigure"));
 }
 
 TEST_F(PoolsPlan, ALoadedFileThatIsNotKnownEndsNoJobs) {

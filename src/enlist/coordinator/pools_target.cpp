@@ -3,6 +3,8 @@
 #include <memory>
 #include <utility>
 
+#include "enlist/coordinator/pools_plan.hpp"
+
 namespace enlist {
 namespace {
 
@@ -34,10 +36,17 @@ bool same(const FileTarget::Content& one, const FileTarget::Content& other) {
   return !one && !other && one.error().message == other.error().message;
 }
 
-Changes changes_of(const RecordRollout& act) {
+Changes changes_of(const Contents& now, const RecordRollout& act) {
   Changes out;
   if (act.state) out.values[kRolloutValue] = *act.state;
   out.values[kProblemsValue] = act.problems.empty() ? std::nullopt : std::optional(core::Json(act.problems));
+  if (act.found.empty()) return out;
+  std::map<std::string, Pool> found = found_pools(now.values);
+  for (const auto& [name, pool] : act.found) {
+    // Somebody may have made a pool of this name just now.
+    if (!now.pools.contains(name)) found.emplace(name, pool);
+  }
+  out.values[kFoundValue] = found_value(found);
   return out;
 }
 
@@ -47,7 +56,7 @@ FileTarget::FileTarget(core::Loop& loop, Store& store, Host& host, std::filesyst
                        std::function<void(bool)> on_look)
     : loop_(loop), host_(host), file_(std::move(file)), on_look_(std::move(on_look)), again_(loop) {
   carries_out<RecordRollout>([&store](const auto& act, const Done& done) {
-    store.commit([act](const Contents&) -> core::Result<Changes> { return changes_of(*act); },
+    store.commit([act](const Contents& now) -> core::Result<Changes> { return changes_of(now, *act); },
                  [done](const core::Result<void>& result) {
                    if (result) return done({core::Json::object(), {}});
                    done({std::unexpected(result.error()), {}});

@@ -8,7 +8,7 @@
 #include "core/hostlist.hpp"
 #include "enlist/coordinator/leaving.hpp"
 #include "enlist/coordinator/node_words.hpp"
-#include "enlist/coordinator/pools_acts.hpp"
+#include "enlist/coordinator/pools_plan.hpp"
 #include "enlist/coordinator/rotating.hpp"
 #include "enlist/wire/token.hpp"
 #include "slurm/holds.hpp"
@@ -287,7 +287,9 @@ void Server::serve_admin(const net::HttpRequest& request, Reply reply) {
     return out;
   };
   if (path == "/v1/pools" && request.method == "GET") {
-    core::Json pools = list(store_.contents().pools);
+    std::map<std::string, Pool> all = store_.contents().pools;
+    all.merge(found_pools(store_.contents().values));
+    core::Json pools = list(all);
     const auto problems = store_.contents().values.find(kProblemsValue);
     for (core::Json& pool : pools) {
       if (problems != store_.contents().values.end())

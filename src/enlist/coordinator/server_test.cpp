@@ -430,6 +430,42 @@ TEST_F(ServerTest, APoolThatCannotBeIsRefused) {
   EXPECT_EQ(store.commits, 0);
 }
 
+TEST_F(ServerTest, APoolOfTheFileThatTheStoreHasLostIsTakenUpOrRemoved) {
+  store.set().values[kFoundValue] = {{"big", "MaxTime=60"}, {"tpu", ""}};
+  store.set().values[kNumbersValue] = {{"big", 7}};
+  store.set().values[kProblemsValue] = {{"big", "it is kept"}};
+  host.files["/etc/slurm/slurm-enlist.conf"] = "NodeSet=big Feature=big\nPartitionName=big Nodes=big MaxTime=60\n";
+  http.on("GET", kBase + "/partitions/", slurm::testing::partitions(R"({"name":"big","partition":{"state":["UP"]}})", 200));
+  const std::string job = R"({"job_id":7,"job_state":["RUNNING"],"partition":"tpu"})";
+  http.on("GET", kBase + "/jobs/", slurm::testing::jobs(job, 200));
+  http.on("GET", kBase + "/jobs/?update_time=", slurm::testing::jobs(job, 200));
+  clusters.poll_all_next("slurm");
+  loop.advance(10s);
+  const core::Json listed = body(ask("GET", "/v1/pools")).at("pools");
+  ASSERT_EQ(listed.size(), 3U);
+  EXPECT_EQ(listed[0]["name"], "big");
+  EXPECT_EQ(listed[0]["partition_conf"], "MaxTime=60");
+  EXPECT_EQ(listed[0]["problem"], "it is kept");
+  EXPECT_THAT(told(ask("POST", "/v1/tokens", {{"pool", "big"}})), HasSubstr("404 there is no pool big; make it"));
+
+  EXPECT_EQ(told(ask("POST", "/v1/pools", {{"name", "big"}, {"node_conf", "Weight=5"}})).substr(0, 3), "200");
+  EXPECT_EQ(store.contents().pools.at("big"),
+            (Pool{.name = "big", .partition_conf = "MaxTime=60", .node_conf = "Weight=5", .next_number = 7}));
+  EXPECT_EQ(store.contents().values.at(kFoundValue), core::Json({{"tpu", ""}}));
+
+  EXPECT_THAT(told(ask("POST", "/v1/pools/remove", {{"name", "tpu"}})),
+              HasSubstr("409 jobs use the partition tpu: 7 (RUNNING)"));
+  EXPECT_EQ(told(ask("POST", "/v1/pools/remove", {{"name", "tpu"}, {"force", true}})), "200 {}");
+  EXPECT_EQ(store.contents().pools.at("tpu"), (Pool{.name = "tpu", .removing = true})) << "the jobs are waited for";
+  EXPECT_FALSE(store.contents().values.contains(kFoundValue));
+}
+
+TEST_F(ServerTest, AFoundPoolGetsOtherWordsIfSomeAreGiven) {
+  store.set().values[kFoundValue] = {{"big", "MaxTime=60"}};
+  told(ask("POST", "/v1/pools", {{"name", "big"}, {"partition_conf", "MaxTime=5"}}));
+  EXPECT_EQ(store.contents().pools.at("big").partition_conf, "MaxTime=5");
+}
+
 TEST_F(ServerTest, ATokenLetsAHostJoin) {
   store.set().tokens.clear();
   store.set().tokens["old"] = {"gpu", loop.clock().wall() - 1s, 1};

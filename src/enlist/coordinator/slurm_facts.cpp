@@ -3,23 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <utility>
 
+#include "enlist/rules/text.hpp"
 #include "slurm/conf/conf.hpp"
 
 namespace enlist {
 namespace {
 
-bool same_word(std::string_view a, std::string_view b) {
-  return std::ranges::equal(a, b, [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
-}
-
-std::set<std::string> node_sets_in(const slurm::conf::Conf& conf) {
+/// Returns the names of the records of a kind: "NodeSet".
+std::set<std::string> names_in(const slurm::conf::Conf& conf, std::string_view kind) {
   std::set<std::string> out;
   for (const slurm::conf::Entry& entry : conf.entries()) {
-    if (same_word(entry.head().key, "NodeSet")) out.insert(entry.head().value);
+    if (same_word(entry.head().key, kind) && !entry.defaults()) out.insert(entry.head().value);
   }
   return out;
 }
@@ -65,7 +62,7 @@ std::string controller_of(std::string_view host, std::string_view port) {
 
 }  // namespace
 
-core::Result<SlurmFacts> facts_of(std::string_view text) {
+core::Result<SlurmFacts> facts_of(std::string_view text, std::string_view pool_file) {
   // Include lines and words of later releases are problems to the model. slurmctld is the judge of both.
   const slurm::conf::Conf conf = slurm::conf::parse(slurm::conf::Kind::kSlurm, text).conf;
   SlurmFacts out;
@@ -88,11 +85,10 @@ core::Result<SlurmFacts> facts_of(std::string_view text) {
   if (out.jwt_key.empty()) out.jwt_key = item_of(conf.get("AuthInfo"), "jwt_key");
   // slurm.conf(5), AuthAltParameters: the default.
   if (out.jwt_key.empty()) out.jwt_key = conf.get("StateSaveLocation").value_or("/var/spool") + "/jwt_hs256.key";
-  if (const auto limit = conf.get("MaxNodeCount")) {
-    std::size_t count = 0;
-    if (std::from_chars(limit->data(), limit->data() + limit->size(), count).ec == std::errc()) out.max_node_count = count;
-  }
-  out.node_sets = node_sets_in(conf);
+  if (const auto limit = conf.get("MaxNodeCount")) out.max_node_count = whole_number(*limit);
+  out.node_sets = names_in(conf, "NodeSet");
+  out.node_sets.merge(names_in(slurm::conf::parse(slurm::conf::Kind::kSlurm, pool_file).conf, "NodeSet"));
+  out.partitions = names_in(conf, "PartitionName");
   out.accounting_hosts = accounting_hosts_in(conf);
   // The defaults of auth_slurm.h and of slurm.conf(5).
   out.signed_for_s =

@@ -61,8 +61,8 @@ core::Result<SlurmFacts> read_facts(Host& host, const std::filesystem::path& slu
   if (!included) return std::unexpected(included.error());
   for (const auto& [name, content] : *included) *text += "\n" + content;
   // The NodeSets of pools that the store may have lost.
-  if (const auto pools = host.read(slurm_conf.parent_path() / kPoolFile)) *text += "\n" + *pools;
-  core::Result<SlurmFacts> facts = facts_of(*text);
+  const core::Result<std::string> pools = host.read(slurm_conf.parent_path() / kPoolFile);
+  core::Result<SlurmFacts> facts = facts_of(*text, pools ? *pools : "");
   if (!facts) return std::unexpected(facts.error().with(slurm_conf.string()));
   return facts;
 }

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "core/hash.hpp"
+#include "enlist/rules/names.hpp"
 #include "enlist/rules/service_files.hpp"
 #include "enlist/rules/text.hpp"
 #include "slurm/conf/conf.hpp"
@@ -306,6 +307,29 @@ std::string hash_of(std::string_view pool_file) {
   if (at == std::string_view::npos) return {};
   const std::string_view rest = pool_file.substr(pool_file.find(begin, at) + begin.size());
   return std::string(rest.substr(0, rest.find_first_of(" \t\r\n")));
+}
+
+std::map<std::string, Pool> pools_of(std::string_view pool_file) {
+  std::map<std::string, Pool> out;
+  if (hash_of(pool_file).empty()) return out;
+  const conf::Conf read = conf::parse(conf::Kind::kSlurm, pool_file).conf;
+  for (const conf::Entry& entry : read.entries()) {
+    const std::string& name = entry.head().value;
+    if (entry.head().key != "PartitionName" || read.record("NodeSet", name) == nullptr || !check_pool_name(name)) continue;
+    conf::Entry words = entry;
+    std::erase_if(words.settings, [](const conf::Setting& setting) {
+      return same_word(setting.key, "PartitionName") || same_word(setting.key, "Nodes");
+    });
+    Pool pool{.name = name};
+    if (!words.settings.empty()) {
+      conf::Conf line;
+      line.add(std::move(words));
+      pool.partition_conf = line.render();
+      pool.partition_conf.pop_back();
+    }
+    out.insert_or_assign(name, std::move(pool));
+  }
+  return out;
 }
 
 std::vector<std::string> included_files(std::string_view slurm_conf) {

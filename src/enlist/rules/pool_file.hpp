@@ -27,6 +27,10 @@ inline constexpr std::string_view kPoolFile = "slurm-enlist.conf";
 /// Returns the hash in the marker of a file; "" if it has none.
 [[nodiscard]] std::string hash_of(std::string_view pool_file);
 
+/// Returns the pools of a pool file that has our marker, with the words of their partitions. Partitions without a NodeSet of
+/// their name, and those whose name no pool can have, are somebody else's and left out, as are all of a file without a marker.
+[[nodiscard]] std::map<std::string, Pool> pools_of(std::string_view pool_file);
+
 /// What `coordinator init` finds in a slurm.conf.
 struct Preflight {
   std::vector<std::string>

@@ -70,6 +70,19 @@ TEST(PoolFile, ItsHashIsThatOfItsContent) {
   EXPECT_EQ(hash_of("PartitionName=slurm-operator-abc Hidden=YES\n"), "") << "the operator's marker";
 }
 
+TEST(PoolFile, ItsPoolsAreRead) {
+  auto all = pools();
+  all["tpu"] = {.name = "tpu", .partition_conf = "MaxTime=60 AllowGroups=a\\#b"};
+  EXPECT_EQ(pools_of(pool_file(all)), all);
+  EXPECT_EQ(pool_file(pools_of(pool_file(all))), pool_file(all));
+  EXPECT_THAT(pools_of(pool_file({}, "0123456789abcdef")), IsEmpty());
+  EXPECT_THAT(pools_of("NodeSet=a Feature=a\nPartitionName=a Nodes=a\n"), IsEmpty()) << "it is not ours";
+  EXPECT_EQ(pools_of("NodeSet=B Feature=B\nPartitionName=B Nodes=B\nPartitionName=mine Nodes=ALL\n" + pool_file(all)), all)
+      << "what no pool can be is not ours either";
+  all["gpu"].removing = true;
+  EXPECT_EQ(pools_of(pool_file(all)).at("gpu").partition_conf, "MaxTime=1-0 AllowGroups=\"a b\" State=DRAIN");
+}
+
 /// A slurm.conf that needs nothing.
 constexpr std::string_view kGood =
     "ClusterName=c\n"
