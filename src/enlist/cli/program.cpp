@@ -168,7 +168,8 @@ class Commands {
   }
   int revoke_nodes() const {
     return told(ask("/v1/nodes/revoke", {{"nodes", flags_.hosts}}), [](const core::Json&) {
-      return "done; the hosts still have the auth key of the cluster: slurm-enlist rotate\n";
+      return "done; the tokens of their pools are withdrawn; the hosts still have the auth key of the cluster: slurm-enlist "
+             "rotate\n";
     });
   }
   int drain_node() const {

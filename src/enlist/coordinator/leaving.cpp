@@ -25,6 +25,12 @@ core::Result<void> check_nodes(const Contents& now, const std::vector<std::strin
   return core::fail(ErrorCode::kNotFound, "there is no node " + unknown + "; slurm-enlist node list shows all");
 }
 
+void withdraw_tokens(const Contents& now, const std::string& pool, Changes& changes) {
+  for (const auto& [digest, token] : now.tokens) {
+    if (token.pool == pool) changes.tokens.emplace(digest, std::nullopt);
+  }
+}
+
 }  // namespace
 
 core::Result<Changes> leave(const Contents& now, const std::vector<std::string>& nodes, bool force, core::WallTime at) {
@@ -80,6 +86,8 @@ core::Result<Changes> revoke(const Contents& now, const std::vector<std::string>
   Changes changes;
   for (const std::string& name : nodes) {
     Node node = now.nodes.at(name);
+    // The host may have a copy of a token for several hosts, and would join with it.
+    withdraw_tokens(now, node.pool, changes);
     if (node.revoked) continue;
     node.revoked = true;
     changes.nodes.emplace(name, std::move(node));
@@ -114,9 +122,7 @@ core::Result<Changes> remove_pool(const Contents& now, const LiveJobs& live, con
   pool.removing = true;
   Changes changes{.pools = {{name, std::move(pool)}}};
   if (!of_file.empty()) changes.values[kFoundValue] = found_value(found);
-  for (const auto& [digest, token] : now.tokens) {
-    if (token.pool == name) changes.tokens.emplace(digest, std::nullopt);
-  }
+  withdraw_tokens(now, name, changes);
   return changes;
 }
 

@@ -22,7 +22,7 @@ namespace enlist {
 /// may have stopped slurmd, or if the pool is being removed.
 [[nodiscard]] core::Result<Changes> keep(const Contents& now, const std::vector<std::string>& nodes);
 
-/// Takes away the access of nodes to the coordinator. Error: kNotFound.
+/// Takes away the access of nodes to the coordinator, and withdraws all tokens of their pools. Error: kNotFound.
 [[nodiscard]] core::Result<Changes> revoke(const Contents& now, const std::vector<std::string>& nodes);
 
 /// The jobs that Slurm, asked now, has; or why it did not answer.

@@ -381,7 +381,7 @@ void Server::serve_nodes(const std::string& verb, const net::HttpRequest& reques
   }
   if (verb == "revoke") {
     return change_nodes(
-        nodes, "the key of a node is revoked", [nodes](const Contents& now) { return enlist::revoke(now, nodes); },
+        nodes, "the key of a node is revoked, and the tokens of its pool are withdrawn", [nodes](const Contents& now) { return enlist::revoke(now, nodes); },
         std::move(reply));
   }
   if (verb == "config") {

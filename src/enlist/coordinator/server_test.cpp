@@ -146,7 +146,7 @@ TEST_F(ServerTest, AHostWhoseAnswerWasLostAsksAgain) {
   EXPECT_EQ(core::get_string(body(join(join_body())), {"node"}), "gpu-1") << "although the token is used up";
   EXPECT_EQ(store.commits, 1) << "nothing changes";
   store.set().nodes.at("gpu-1").revoked = true;
-  EXPECT_THAT(told(join(join_body())), HasSubstr("401")) << "it undoes no revocation";
+  EXPECT_THAT(told(join(join_body())), HasSubstr("401")) << "it takes no revocation back";
   store.set().nodes.at("gpu-1").revoked = false;
   loop.advance(1h);
   EXPECT_THAT(told(join(join_body())), HasSubstr("401")) << "it has expired";
@@ -199,8 +199,25 @@ TEST_F(ServerTest, AHostOfAnotherPoolIsToldItsNode) {
   EXPECT_FALSE(store.contents().tokens.empty()) << "the token is not used up";
 }
 
+TEST_F(ServerTest, ATokenFromBeforeLetsNoRevokedHostIn) {
+  store.set().tokens[digest_of(kSecret)].uses_left = 5;
+  store.set().tokens["other"] = {"cpu", loop.clock().wall() + 1h, 1};
+  joined("gpu-7");
+  EXPECT_THAT(told(ask("POST", "/v1/nodes/revoke", {{"nodes", {"gpu-7"}}})), HasSubstr("200"));
+  EXPECT_THAT(told(join(join_body())), HasSubstr("401")) << "with the key that is revoked";
+  EXPECT_THAT(told(join(join_body(), kOtherHost)), HasSubstr("401")) << "with a key that it has just made";
+  EXPECT_TRUE(store.contents().nodes.at("gpu-7").revoked);
+  EXPECT_EQ(store.contents().nodes.size(), 1U);
+  EXPECT_THAT(store.contents().tokens, ElementsAre(Pair("other", ::testing::_))) << "other pools go on";
+  const int commits = store.commits;
+  told(ask("POST", "/v1/nodes/revoke", {{"nodes", {"gpu-7"}}}));
+  EXPECT_EQ(store.commits, commits) << "a second time is the same";
+}
+
 TEST_F(ServerTest, AHostThatJoinsAgainGetsItsNodeAgain) {
-  joined("gpu-7").revoked = true;
+  joined("gpu-7");
+  EXPECT_THAT(told(ask("POST", "/v1/nodes/revoke", {{"nodes", {"gpu-7"}}})), HasSubstr("200"));
+  store.set().tokens[digest_of(kSecret)] = {"gpu", loop.clock().wall() + 1h, 1};
   EXPECT_EQ(core::get_string(body(join(join_body())), {"node"}), "gpu-7");
   EXPECT_FALSE(store.contents().nodes.at("gpu-7").revoked);
   EXPECT_EQ(store.contents().nodes.size(), 1U);

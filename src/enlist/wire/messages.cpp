@@ -218,7 +218,9 @@ class Reader {
   void read_value(const Json& json, core::WallTime& out, const std::string& name) {
     const auto time = json.is_string() ? core::parse_rfc3339(json.get<std::string>())
                                        : core::Result<core::WallTime>(core::fail(core::ErrorCode::kInvalid, ""));
-    if (!time) return wrong(name, "must be a time such as 2026-01-02T03:04:05Z");
+    // A leap second or an offset can lead out of the four digits of a year. Such a time could not be read from the store again.
+    if (!time || !core::parse_rfc3339(core::format_rfc3339_micro(*time)))
+      return wrong(name, "must be a time such as 2026-01-02T03:04:05Z");
     out = *time;
   }
   void read_value(const Json& json, Phase& out, const std::string& name) {

@@ -131,6 +131,18 @@ TEST(Messages, WrongTypesAreNamedWithoutTheirValue) {
     EXPECT_EQ(refusal<Sync>(with(to_json(Sync{}), "wait_ms", wait)), "wait_ms: must be an integer from 0 to 30000");
 }
 
+TEST(Messages, ATimeThatCouldNotBeReadAgainIsRefused) {
+  const auto started = [](const char* time) {
+    Json json = to_json(a_report());
+    json["started"] = time;
+    return refusal<Report>(json);
+  };
+  EXPECT_EQ(started("9999-12-31T23:59:59.999Z"), "");
+  EXPECT_EQ(started("0000-01-01T00:00:00Z"), "");
+  for (const char* time : {"9999-12-31T23:59:60Z", "9999-12-31T23:59:59-01:00", "0000-01-01T00:00:00+01:00"})
+    EXPECT_EQ(started(time), "started: must be a time such as 2026-01-02T03:04:05Z") << time;
+}
+
 /// Draws values of every type that a message has.
 struct Draw {
   static std::string text() {
