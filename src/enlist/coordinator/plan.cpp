@@ -108,6 +108,8 @@ plan::Plan plan_leave(const NodeObserved& observed) {
   if (!leaves) judged.message = "it gets other words: " + judged.message;
   auto record = std::make_shared<RecordPhase>(node, judged.phase, judged.message);
   (leaves ? record->leaving.stop : record->configuring.stop) = judged.stop;
+  // slurmd may have been stopped for other words before.
+  if (!judged.stop) record->configuring.stop = false;
   if (judged.cancel) record->leaving = {};
   if (const slurm::Node* in_slurm = record_of(observed)) record->marks = marks_of(*in_slurm, node);
   if (!leaves) record->silent_since = {};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/hostlist.hpp"
 #include "enlist/rules/judge.hpp"
 #include "slurm/holds.hpp"
 
@@ -13,6 +14,7 @@ using slurm::Owner;
 
 /// A message names so many jobs or steps at most.
 constexpr std::size_t kNamed = 8;
+constexpr const char* kAwaited = "awaited";  ///< Leaves::kept_by: pending jobs name the node.
 
 /// Something that keeps a node.
 struct Keeper {
@@ -35,7 +37,7 @@ class LeaveJudging {
         node_(input.node),
         report_(input.node.report),
         leaves_(input.node.leaving.wanted),
-        stop_(leaves_ ? input.node.leaving.stop : input.node.configuring.stop),
+        stop_(input.node.configuring.stop || (leaves_ && input.node.leaving.stop)),
         shown_(input.slurm ? input.slurm->node(input.node.name) : nullptr),
         record_(shown_ != nullptr && is_of(*shown_, node_) ? shown_ : nullptr) {}
 
@@ -64,6 +66,8 @@ class LeaveJudging {
     const std::optional<Keeper> on_host = in_slurm ? std::nullopt : kept_on_host();
     // Whoever undrained the node may have got a job there. Its end needs a slurmd.
     if (in_slurm && is_work(*in_slurm)) return at(Phase::kDraining, *in_slurm, false);
+    // A job that waits for a node which comes back needs it, and the other words can be taken back meanwhile.
+    if (in_slurm && !leaves_ && in_slurm->kind == kAwaited) return at(Phase::kDraining, *in_slurm, false);
     if (on_host && is_work(*on_host)) return at(Phase::kDraining, *on_host, false);
     if (in_slurm) return at(Phase::kDraining, *in_slurm, stop_);
     if (on_host) return at(Phase::kDraining, *on_host, stop_);
@@ -71,7 +75,8 @@ class LeaveJudging {
       const std::string error = report_.error.empty() ? "" : "; the agent reports: " + report_.error;
       return at(Phase::kStopping, {.kind = "stop", .text = "the agent stops slurmd" + error + unheard()}, true);
     }
-    if (record_ != nullptr || !(leaves_ || asked_while_stopped())) {
+    const bool may_register = shown_ == nullptr && !asked_while_stopped() && !may_skip_host();
+    if (record_ != nullptr || may_register) {
       Leaves out = at(Phase::kDeleting, {.kind = "record", .text = "its record in Slurm is deleted"}, true);
       out.erase = record_ != nullptr;
       return out;
@@ -111,7 +116,9 @@ class LeaveJudging {
     if (!leaves_) return false;
     if (node_.revoked || dead()) return true;
     const bool unheard = !in_.heard_at || in_.now - *in_.heard_at >= kForcedAfter;
-    return forced() && !reports_steps() && (unheard || !report_.steps_known || !report_.error.empty());
+    // An error may be about something else. An agent that can do what it is asked for has its time.
+    const bool unable = !report_.steps_known || (!report_.error.empty() && lasts(kForcedAfter));
+    return forced() && !reports_steps() && (unheard || unable);
   }
   [[nodiscard]] std::string unheard() const {
     if (!agent_silent()) return "";
@@ -172,10 +179,10 @@ class LeaveJudging {
     if (!in_.slurm->awaited(node_.name)) return std::nullopt;
     std::vector<std::string> waiting;
     for (const auto& [id, job] : in_.slurm->jobs) {
-      if (!job->holds_nodes() && job->in_queue() && std::ranges::find(job->nodes, node_.name) != job->nodes.end())
+      if (!job->holds_nodes() && job->in_queue() && core::hostlist_names(job->required_nodes, node_.name))
         waiting.push_back(job->full_id());
     }
-    return Keeper{.kind = "awaited",
+    return Keeper{.kind = kAwaited,
                   .text = "jobs wait for this node by its name, and Slurm would end them: " + some_of(waiting)};
   }
   [[nodiscard]] std::string of_dead() const {

@@ -49,6 +49,13 @@ struct Leave {
     out.nodes = {"gpu-1"};
     return jobs.emplace_back(std::move(out));
   }
+  /// A pending job names it.
+  void awaited() {
+    slurm::Job& waiting = job("PENDING");
+    waiting.nodes.clear();
+    waiting.only_named = 1;
+    waiting.required_nodes = "gpu-[1-2]";
+  }
   /// It does not leave, but gets other words.
   void configures() {
     node.leaving = {};
@@ -197,11 +204,28 @@ const std::vector<LeaveRow>& leave_table() {
        Phase::kDraining, "12 (its nodes cannot be read)", ""},
       {"a job waits for it by name",
        [](Leave& c) {
-         slurm::Job& job = c.job("PENDING");
-         job.only_named = 1;
-         job.required_nodes = "gpu-1";
+         c.awaited();
        },
        Phase::kDraining, "jobs wait for this node by its name, and Slurm would end them: 12", ""},
+      {"a job waits for it by name, and slurmd is stopped",
+       [](Leave& c) {
+         c.stopped();
+         c.awaited();
+       },
+       Phase::kDraining, "by its name", "stop"},
+      {"other words: a job waits for it by name, and slurmd is stopped",
+       [](Leave& c) {
+         c.configures_stopped();
+         c.awaited();
+       },
+       Phase::kDraining, "by its name, and Slurm would end them: 12", ""},
+      {"it leaves while slurmd is stopped for other words",
+       [](Leave& c) {
+         c.configures_stopped();
+         c.node.leaving.wanted = true;
+         c.record.reason = held(kLeaves);
+       },
+       Phase::kDeleting, "its record in Slurm is deleted", "stop erase"},
       {"a reservation", [](Leave& c) { c.record.reservation = "maint"; }, Phase::kDraining, "active reservation maint", ""},
       {"steps on the host",
        [](Leave& c) {
@@ -276,10 +300,19 @@ const std::vector<LeaveRow>& leave_table() {
       {"the agent cannot stop slurmd", [](Leave& c) { c.node.report.error = "systemctl: no"; }, Phase::kStopping,
        "the agent reports: systemctl: no", "stop"},
       {"slurmd is stopped", [](Leave& c) { c.stopped(); }, Phase::kDeleting, "its record in Slurm is deleted", "stop erase"},
+      {"the record is gone, by an answer from before the stop",
+       [](Leave& c) {
+         c.stopped();
+         c.in_slurm = false;
+         c.kept_since = kBegin;
+       },
+       Phase::kDeleting, "deleted", "stop"},
       {"the record is gone",
        [](Leave& c) {
          c.stopped();
          c.in_slurm = false;
+         c.kept_since = kBegin;
+         c.requested_at = kBegin + kTick;
        },
        Phase::kGone, "Slurm does not have it any more; the host is cleaned up", "stop"},
       {"the host is clean",
@@ -385,6 +418,23 @@ const std::vector<LeaveRow>& leave_table() {
          c.node.report.steps_known = false;
          c.now = kBegin + kForcedAfter;
          c.heard_at = c.now;
+       },
+       Phase::kDeleting, "deleted", "stop erase"},
+      {"by force, an agent that reports an error, at first",
+       [](Leave& c) {
+         c.node.leaving.force = true;
+         c.node.report.error = "the check fails";
+         c.now = kBegin + kForcedAfter;
+         c.heard_at = c.kept_since = c.now;
+       },
+       Phase::kStopping, "the agent stops slurmd", "stop"},
+      {"by force, an agent that reports an error and does not stop slurmd",
+       [](Leave& c) {
+         c.node.leaving.force = true;
+         c.node.report.error = "systemctl: no";
+         c.now = kBegin + kForcedAfter;
+         c.heard_at = c.now;
+         c.kept_since = kBegin;
        },
        Phase::kDeleting, "deleted", "stop erase"},
       {"by force, with steps that Slurm does not know",
