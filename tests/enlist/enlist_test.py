@@ -1148,13 +1148,13 @@ def a_slurm_conf_of_another_cluster_is_named(site):
 def a_key_of_somebody_else_is_not_overwritten(site):
     with_pool(site)
     site.write("h1", "/etc/slurm/slurm.key", "0123456789abcdef of another cluster", "0600")
-    site.enlist("h1")
-    told = "/etc/slurm/slurm.key has another key, which slurm-enlist has not written"
-    wait("the coordinator names it", lambda: told in site.nodes()["gpu-1"]["message"], LIMIT)
-    wait("the host names it", lambda: told in site.status("h1")["error"], LIMIT)
+    told = "the host has a slurm.key with another key than the cluster's"
+    refused(site, "h1", site.token(), told)
+    expect(told in site.log("coordinator.1.log"), "the coordinator does not tell")
+    expect(not site.nodes() and not site.records(), "the host has a node")
     expect(site.out("h1", "cat", "/etc/slurm/slurm.key") == "0123456789abcdef of another cluster", "the key was overwritten")
-    expect(not site.processes("h1", "/usr/sbin/slurmd") and not site.records(), "slurmd was started")
     site.run("h1", "rm", "/etc/slurm/slurm.key")
+    site.enlist("h1")
     site.ready("gpu-1")
 
 

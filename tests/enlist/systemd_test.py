@@ -277,10 +277,13 @@ def a_slurmd_of_somebody_else_is_left_alone(site):
     before = site.main_pid("h1", "slurmd")
     site.install("h1", "slurm-enlist")
     told = "slurmd runs already, and slurm-enlist has not started it: stop and disable it"
-    done = site.run("h1", "slurm-enlist", "join", "--token-file", "-", "--wait", "5", text=site.token() + "\n", check=False)
+    join, token = ("slurm-enlist", "join", "--token-file", "-"), site.token() + "\n"
+    done = site.run("h1", *join, text=token, check=False)
     expect(done.returncode == 1 and told in done.stdout + done.stderr, f"join: {done.returncode} {done.stdout}{done.stderr}")
     expect(site.main_pid("h1", "slurmd") == before, "slurmd was stopped")
+    expect(not site.nodes(), "the host has a node")
     site.run("h1", "systemctl", "disable", "--now", "slurmd")
+    site.run("h1", *join, text=token)
     site.ready("gpu-1")
     site.runs("h1", "slurmd.service")
     expect(site.out("h1", "cat", f"{UNITS}/slurmd.service.before-slurm-enlist") == unit.strip(), "the unit was not kept")

@@ -13,6 +13,7 @@
 #include "core/hash.hpp"
 #include "enlist/agent/memory_file.hpp"
 #include "enlist/host/spawn.hpp"
+#include "enlist/rules/key_file.hpp"
 #include "enlist/rules/service_files.hpp"
 #include "enlist/wire/messages.hpp"
 #include "enlist/wire/token.hpp"
@@ -122,10 +123,18 @@ class Join {
     if (!token) return std::unexpected(token.error());
     const auto facts = read_facts(parts_.host, machine_options(options_.agent));
     if (!facts) return std::unexpected(facts.error());
+    // Its agent could do nothing.
+    if (auto free = nobody_else_runs_slurmd(); !free) return std::unexpected(free.error());
+    JoinRequest request{token->secret, facts->hostname, facts->slurm_version, facts->detected};
+    for (const auto& [file, revision] : {std::pair{kPlainKeyFile, &request.plain_key}, {kJwksFile, &request.jwks}}) {
+      auto foreign = foreign_key_revision(file);
+      if (!foreign) return std::unexpected(foreign.error());
+      *revision = *std::move(foreign);
+    }
     const bool had_folder = exists(folder), had_key = exists(folder / "host.key");
     const auto identity = parts_.identity(folder, "host");
     if (!identity) return std::unexpected(identity.error());
-    auto reply = ask(parts_, *token, *identity, {token->secret, facts->hostname, facts->slurm_version, facts->detected});
+    auto reply = ask(parts_, *token, *identity, request);
     if (!reply) {
       // If the answer was lost, the coordinator may know the key. Then the next try must use it.
       if (!had_key && reply.error().code != ErrorCode::kUnknownOutcome) forget_key(!had_folder);
@@ -144,6 +153,23 @@ class Join {
     memory.stopped = memory.left = false;
     if (auto written = write_memory(parts_.host, folder, memory); !written) return std::unexpected(written.error());
     return reply;
+  }
+  [[nodiscard]] core::Result<void> nobody_else_runs_slurmd() const {
+    const auto slurmd = parts_.slurmd(options_.agent);
+    if (!slurmd) return std::unexpected(slurmd.error().with("--supervisor"));
+    const auto state = (*slurmd)->state();
+    if (!state) return std::unexpected(state.error());
+    if (state->running && !state->arguments) return core::fail(ErrorCode::kConflict, kForeignSlurmd);
+    return {};
+  }
+  /// Returns the revision of a key file that this program has not written; "" if there is none.
+  [[nodiscard]] core::Result<std::string> foreign_key_revision(std::string_view file) const {
+    const auto content = parts_.host.read(fs::path(options_.agent.slurm_folder) / file);
+    if (!content && content.error().code == ErrorCode::kNotFound) return std::string();
+    if (!content) return std::unexpected(content.error());
+    const auto memory = read_memory(parts_.host, options_.agent.state);
+    if (memory && wrote(*memory, file, core::sha256_hex(*content))) return std::string();
+    return key_revision(file, *content);
   }
   /// Reports whether there is a file or a folder, or may be one.
   [[nodiscard]] bool exists(const fs::path& path) const {
@@ -325,6 +351,7 @@ int with_parts(const std::function<int(const JoinParts&)>& command) {
   return command({.host = *host,
                   .identity = load_or_make_identity,
                   .send = send_and_wait,
+                  .slurmd = [&](const AgentOptions& options) { return slurmd_service(*host, options); },
                   .read_input = []() -> core::Result<std::string> {
                     std::string line;
                     if (std::getline(std::cin, line)) return line;

@@ -39,7 +39,8 @@ struct JoinParts {
   Host& host;
   std::function<core::Result<Identity>(const std::filesystem::path& folder, const std::string& name)> identity;
   std::function<core::Result<net::HttpResponse>(const net::Endpoint&, const net::HttpRequest&)> send;
-  std::function<core::Result<std::string>()> read_input;  ///< Standard input.
+  std::function<core::Result<std::shared_ptr<Service>>(const AgentOptions&)> slurmd;  ///< slurmd_service().
+  std::function<core::Result<std::string>()> read_input;                              ///< Standard input.
   std::function<void(std::string_view)> write_out, write_err;
   std::function<core::MonoTime()> now;
   std::function<void(core::Duration)> sleep;

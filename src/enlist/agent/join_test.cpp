@@ -6,8 +6,10 @@
 #include <deque>
 #include <functional>
 
+#include "core/hash.hpp"
 #include "enlist/agent/memory_file.hpp"
 #include "enlist/host/testing/fake_host.hpp"
+#include "enlist/rules/key_file.hpp"
 #include "enlist/wire/messages.hpp"
 #include "enlist/wire/token.hpp"
 
@@ -22,6 +24,17 @@ using ::testing::Not;
 
 const std::string kSecret = "0123456789abcdef0123456789abcdef";
 const std::string kFingerprint(64, 'a');
+
+struct FakeSlurmd final : Service {
+  core::Result<ServiceState> state() override { return now; }
+  core::Result<void> start(const std::vector<std::string>&) override { return {}; }
+  core::Result<void> prepare(const std::vector<std::string>&) override { return {}; }
+  core::Result<void> reload() override { return {}; }
+  core::Result<void> stop() override { return {}; }
+  core::Result<void> uninstall() override { return {}; }
+  core::Result<std::vector<std::string>> steps() override { return std::vector<std::string>(); }
+  ServiceState now;
+};
 
 class JoinTest : public ::testing::Test {
  protected:
@@ -59,6 +72,7 @@ class JoinTest : public ::testing::Test {
                        if (replies.size() > 1) replies.pop_front();
                        return reply;
                      },
+                 .slurmd = [this](const AgentOptions&) { return slurmd; },
                  .read_input = [this]() -> core::Result<std::string> { return input; },
                  .write_out = [this](std::string_view text) { out += text; },
                  .write_err = [this](std::string_view text) { err += text; },
@@ -79,6 +93,7 @@ class JoinTest : public ::testing::Test {
   }
 
   testing::FakeHost host;
+  std::shared_ptr<FakeSlurmd> slurmd = std::make_shared<FakeSlurmd>();
   JoinOptions options;
   std::deque<core::Result<net::HttpResponse>> replies;
   std::deque<std::pair<core::Duration, std::string>> statuses;
@@ -125,6 +140,34 @@ TEST_F(JoinTest, ARefusalByTheCoordinatorLeavesNothing) {
   ASSERT_THAT(host.removed, Not(::testing::IsEmpty()));
   EXPECT_EQ(host.removed.back(), "/var/lib/slurm-enlist") << "join has made the folder";
   EXPECT_EQ(requests.size(), 1U);
+}
+
+TEST_F(JoinTest, ASlurmdOfSomebodyElseIsRefusedBeforeTheHostJoins) {
+  slurmd->now.running = true;
+  EXPECT_EQ(run(), 1);
+  EXPECT_EQ(err, "slurm-enlist join: slurmd runs already, and slurm-enlist has not started it: stop and disable it\n");
+  EXPECT_TRUE(left_nothing());
+  EXPECT_TRUE(requests.empty());
+  // One that slurm-enlist has started runs on.
+  slurmd->now.arguments.emplace();
+  status(500ms, "Ready");
+  EXPECT_EQ(run(), 0) << err;
+}
+
+TEST_F(JoinTest, TheCoordinatorLearnsOfForeignKeys) {
+  status(500ms, "Ready");
+  host.files["/etc/slurm/slurm.key"].first = "ours";
+  host.files["/etc/slurm/slurm.jwks"].first = "theirs";
+  Memory memory{.host = "ctl", .port = 6830, .coordinator = kFingerprint, .node = "gpu-7", .pool = "gpu", .cluster = "lab"};
+  memory.key = {"slurm.key", "k1", core::sha256_hex("ours")};
+  ASSERT_TRUE(write_memory(host, "/var/lib/slurm-enlist", memory));
+  options.again = true;
+  EXPECT_EQ(run(), 0) << err;
+  const auto request = from_json<JoinRequest>(core::Json::parse(requests[0].body));
+  ASSERT_TRUE(request);
+  EXPECT_EQ(request->plain_key, "") << "slurm-enlist has written it";
+  EXPECT_EQ(request->jwks, key_revision("slurm.jwks", "theirs"));
+  EXPECT_THAT(requests[0].body, Not(HasSubstr("theirs")));
 }
 
 TEST_F(JoinTest, ARefusalLeavesAFolderThatWasThere) {

@@ -36,6 +36,7 @@ class LeaveCommandTest : public ::testing::Test {
                                  sent = request;
                                  return core::Result<net::HttpResponse>(reply);
                                },
+                           .slurmd = {},
                            .read_input = [] { return core::Result<std::string>(""); },
                            .write_out = [this](std::string_view text) { out += text; },
                            .write_err = [this](std::string_view text) { err += text; },

@@ -88,7 +88,7 @@ bool key_is_loaded(const Observed& observed) {
 std::string foreign_slurmd(const Observed& observed) {
   const auto& slurmd = observed.seen->slurmd;
   if (!slurmd || !slurmd->running || slurmd->arguments) return {};
-  return "slurmd runs already, and slurm-enlist has not started it: stop and disable it";
+  return kForeignSlurmd;
 }
 
 /// No fault: --conf-server wins over any slurm.conf of the host.

@@ -137,6 +137,8 @@ struct Launch {
 [[nodiscard]] std::string instance_of(const Memory& memory);
 /// Reports whether this program wrote a key file of this name with this content.
 [[nodiscard]] bool wrote(const Memory& memory, std::string_view file, const std::string& digest);
+/// Why nothing is done on a host where somebody else runs slurmd.
+inline constexpr const char* kForeignSlurmd = "slurmd runs already, and slurm-enlist has not started it: stop and disable it";
 /// Returns why slurmd must not be started while this key file is there.
 [[nodiscard]] std::string foreign_key(const std::string& path);
 /// Returns the value of ClusterName in a slurm.conf; "" if it has none.

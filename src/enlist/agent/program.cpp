@@ -50,7 +50,7 @@ class AgentProgram final : public run::Shell {
     if (const auto cert = host_->read(folder / "host.crt"); !cert) return fatal("the key of this host", cert.error());
     auto identity = load_or_make_identity(folder, "host");
     if (!identity) return fatal("the key of this host", identity.error());
-    auto service = make_service();
+    auto service = slurmd_service(*host_, options_);
     if (!service) return fatal("--supervisor", service.error());
     node_ = memory->node;
     transport_.emplace(loop(),
@@ -64,15 +64,6 @@ class AgentProgram final : public run::Shell {
     agent_.emplace(loop(), random(), log(), *transport_, host_, *std::move(service), machine_options(options_),
                    *std::move(memory), &metrics(), [] { raise(SIGTERM); });
     return {};
-  }
-  core::Result<std::shared_ptr<Service>> make_service() {
-    const std::string& by = options_.supervisor;
-    if (by == "systemd" || (by == "auto" && systemd_runs())) {
-      const std::filesystem::path unit = options_.slurmd_unit;
-      return systemd_service(*host_, options_.slurmd, {unit.filename().string(), unit, options_.slurmd_defaults});
-    }
-    if (by == "child" || by == "auto") return child_service(*host_, options_.slurmd, options_.slurmd_log);
-    return core::fail(core::ErrorCode::kInvalid, by + ": must be systemd, child or auto");
   }
   run::HealthChecks health() override {
     return {.ready = [this] { return agent_->ready(); }, .healthy = [this] { return agent_->passes().plans_in_time(); }};
@@ -101,6 +92,16 @@ MachineOptions machine_options(const AgentOptions& options) {
           .check = options.check,
           .agent_unit = options.agent_unit,
           .gpu_detector = options.gpu_detector};
+}
+
+core::Result<std::shared_ptr<Service>> slurmd_service(Host& host, const AgentOptions& options) {
+  const std::string& by = options.supervisor;
+  if (by == "systemd" || (by == "auto" && systemd_runs())) {
+    const std::filesystem::path unit = options.slurmd_unit;
+    return systemd_service(host, options.slurmd, {unit.filename().string(), unit, options.slurmd_defaults});
+  }
+  if (by == "child" || by == "auto") return child_service(host, options.slurmd, options.slurmd_log);
+  return core::fail(core::ErrorCode::kInvalid, by + ": must be systemd, child or auto");
 }
 
 bool systemd_runs() {

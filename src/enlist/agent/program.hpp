@@ -27,6 +27,8 @@ struct AgentOptions {
 };
 
 [[nodiscard]] MachineOptions machine_options(const AgentOptions& options);
+/// Returns the slurmd of this host, as --supervisor says. Error: kInvalid. `host` must outlive it.
+[[nodiscard]] core::Result<std::shared_ptr<Service>> slurmd_service(Host& host, const AgentOptions& options);
 /// Reports whether systemd runs this host (sd_booted(3)).
 [[nodiscard]] bool systemd_runs();
 

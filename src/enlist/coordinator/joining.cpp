@@ -8,6 +8,7 @@
 
 #include "enlist/coordinator/pools_plan.hpp"
 #include "enlist/rules/judge.hpp"
+#include "enlist/rules/key_file.hpp"
 #include "enlist/rules/leave.hpp"
 #include "enlist/rules/names.hpp"
 #include "enlist/rules/node_conf.hpp"
@@ -110,6 +111,19 @@ core::Result<void> check_token(const Contents& now, const std::string& digest, c
   }
   return core::fail(ErrorCode::kUnauthorized,
                     "the token is not known, has expired or is used up; make a new one with slurm-enlist token POOL");
+}
+
+core::Result<void> check_host_keys(const JoinRequest& host, std::string_view file, const core::Result<std::string>& revision) {
+  if (!revision) return {};
+  const auto refused = [](std::string_view name) {
+    return core::fail(ErrorCode::kConflict, fmt::format("the host has a {} with another key than the cluster's, which slurm-enlist "
+                                                        "has not written: move it away if nothing needs it, and join again",
+                                                        name));
+  };
+  // slurmd prefers a slurm.jwks to a slurm.key.
+  if (!host.jwks.empty() && host.jwks != *revision) return refused(kJwksFile);
+  if (file == kPlainKeyFile && !host.plain_key.empty() && host.plain_key != *revision) return refused(kPlainKeyFile);
+  return {};
 }
 
 core::Result<Changes> join(const Contents& now, const SlurmNow& slurm, const JoinAsk& ask, core::WallTime at, Joined& out) {

@@ -8,6 +8,7 @@
 #include "core/result.hpp"
 #include "enlist/coordinator/slurm_facts.hpp"
 #include "enlist/store/store.hpp"
+#include "enlist/wire/messages.hpp"
 #include "slurm/snapshot/snapshot.hpp"
 
 namespace enlist {
@@ -33,6 +34,11 @@ struct Joined {
 /// tokens exist.
 [[nodiscard]] core::Result<void> check_token(const Contents& now, const std::string& digest, const std::string& key,
                                              core::WallTime at);
+
+/// Reports whether slurmd on the host would work with the auth key, although there are key files that slurm-enlist has not
+/// written. `file`, `revision`: of the cluster's key. Error: kConflict.
+[[nodiscard]] core::Result<void> check_host_keys(const JoinRequest& host, std::string_view file,
+                                                 const core::Result<std::string>& revision);
 
 /// Decides whether a host may join, and under which name. Errors: those of check_token; kConflict (the key has joined another
 /// pool); kUnavailable (Slurm does not answer); kInvalid (anything else).

@@ -196,6 +196,7 @@ struct LeavePlanTest : NodePlanTest {
     observed.context.mono = now;
     observed.context.outcomes = outcomes;
     observed.heard_at = observed.leave_asked_at = now;
+    observed.kept_since = now - 1s;
     return plan_node(observed);
   }
   plan::Outcomes outcomes;

@@ -134,6 +134,8 @@ void Server::join(const net::HttpRequest& request, Reply reply) {
   // Wrong tokens cost no transaction.
   if (auto good = check_token(store_.contents(), ask.token, ask.key, loop_.clock().wall()); !good)
     return refuse_token(reply, good.error());
+  if (auto usable = check_host_keys(*wish, files_.key_file(), files_.key_revision()); !usable)
+    return joined(ask, {}, usable, reply);
   const auto got = std::make_shared<Joined>();
   store_.commit(
       [this, ask, got](const Contents& now) { return enlist::join(now, slurm_now(), ask, loop_.clock().wall(), *got); },

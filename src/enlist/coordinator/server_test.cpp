@@ -8,6 +8,7 @@
 #include "core/testing/manual_loop.hpp"
 #include "enlist/coordinator/pools_acts.hpp"
 #include "enlist/coordinator/testing/fakes.hpp"
+#include "enlist/rules/key_file.hpp"
 #include "enlist/wire/token.hpp"
 #include "slurm/testing/fake_transport.hpp"
 #include "slurm/testing/replies.hpp"
@@ -240,6 +241,23 @@ TEST_F(ServerTest, WhatCannotWorkIsRefusedAndLeavesNothingBehind) {
   EXPECT_THAT(told(join(join_body())), HasSubstr("422 pool gpu does not exist any more"));
   EXPECT_EQ(store.commits, 0);
   EXPECT_THAT(log.text, HasSubstr("a host is refused"));
+}
+
+TEST_F(ServerTest, AHostWithAnotherKeyIsRefused) {
+  const auto with = [](const std::string& plain_key, const std::string& jwks) {
+    return to_json(JoinRequest{kSecret, "host-a", "26.05.1", "CPUs=4 RealMemory=1000", plain_key, jwks});
+  };
+  const std::string ours = key_revision("slurm.key", kAuthKey);
+  EXPECT_THAT(told(join(with("0123456789abcdef", ""))), HasSubstr("409 the host has a slurm.key with another key"));
+  EXPECT_THAT(told(join(with(ours, "0123456789abcdef"))), HasSubstr("409 the host has a slurm.jwks with another key"));
+  EXPECT_EQ(store.commits, 0);
+  EXPECT_THAT(log.text, HasSubstr("another key than the cluster's"));
+  EXPECT_THAT(told(join(with(ours, ""))), HasSubstr("200 "));
+  // slurmd prefers the slurm.jwks.
+  host.files["/etc/slurm/slurm.jwks"] =
+      R"({"keys": [{"alg": "HS256", "kty": "oct", "kid": "a", "k": "MDEyMzQ1Njc4OWFiY2RlZg=="}]})";
+  loop.advance(10s);
+  EXPECT_THAT(told(join(with("0123456789abcdef", ""))), HasSubstr("200 "));
 }
 
 TEST_F(ServerTest, AFullNodeTableIsNamed) {

@@ -4,18 +4,12 @@
 #include <utility>
 #include <vector>
 
-#include "core/hash.hpp"
 #include "enlist/rules/pool_file.hpp"
 
 namespace enlist {
 namespace {
 
 constexpr core::Duration kReadAgain{5000};
-
-/// A key has too many bits to be guessed from its digest. The prefix keeps the digest from being of use elsewhere.
-std::string revision_of_key(std::string_view file, std::string_view content) {
-  return core::sha256_hex("slurm-enlist " + std::string(file) + "\n" + std::string(content)).substr(0, 16);
-}
 
 template <class T>
 bool unchanged(const core::Result<T>& one, const core::Result<T>& other) {
@@ -26,12 +20,16 @@ bool unchanged(const core::Result<T>& one, const core::Result<T>& other) {
 }  // namespace
 
 core::Result<AuthKey> read_auth_key(Host& host, const std::filesystem::path& slurm_conf) {
-  for (const char* file : {"slurm.jwks", "slurm.key"}) {
+  for (const std::string_view file : {kJwksFile, kPlainKeyFile}) {
     core::Result<std::string> content = host.read(slurm_conf.parent_path() / file);
     if (!content && content.error().code == core::ErrorCode::kNotFound) continue;
     if (!content) return std::unexpected(content.error().with("the auth key"));
     if (content->empty()) return core::fail(core::ErrorCode::kInvalid, std::string(file) + " is empty");
-    return AuthKey{file, revision_of_key(file, *content), *std::move(content)};
+    AuthKey out{std::string(file), key_revision(file, *content), *std::move(content)};
+    // A slurmd that starts with such a file ends. It may be half written.
+    if (const auto keys = key_set_of(file, out.revision, out.content); file == kJwksFile && !keys)
+      return std::unexpected(keys.error().with("the auth key"));
+    return out;
   }
   return core::fail(core::ErrorCode::kNotFound,
                     "there is neither slurm.jwks nor slurm.key in " + slurm_conf.parent_path().string());
@@ -74,6 +72,7 @@ SlurmFiles::SlurmFiles(core::Loop& loop, core::Logger& log, Host& host, std::fil
 struct SlurmFiles::Reading {
   std::uint64_t number = 0;
   core::Result<SlurmFacts> facts;
+  std::string file{};
   core::Result<std::string> revision;
   core::Result<KeySet> keys;
 };
@@ -86,6 +85,7 @@ void SlurmFiles::start() {
         out->facts = read_facts(host, file);
         const core::Result<AuthKey> key = read_auth_key(host, file);
         if (key) {
+          out->file = key->file;
           out->revision = key->revision;
           out->keys = key_set_of(key->file, key->revision, key->content);
         } else {
@@ -108,6 +108,7 @@ void SlurmFiles::read(Reading reading) {
   const bool changed =
       !unchanged(reading.facts, facts_) || !unchanged(reading.revision, key_revision_) || !unchanged(reading.keys, keys_);
   facts_ = std::move(reading.facts);
+  key_file_ = std::move(reading.file);
   key_revision_ = std::move(reading.revision);
   keys_ = std::move(reading.keys);
   if (!changed) return;

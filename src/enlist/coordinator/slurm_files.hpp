@@ -22,7 +22,7 @@ struct AuthKey {
   std::string content;
 };
 /// Reads the key beside slurm.conf as Slurm does: slurm.jwks, or else slurm.key. Blocks. Errors: kNotFound (there is neither),
-/// and those of Host::read.
+/// kInvalid (Slurm does not take such a slurm.jwks), and those of Host::read.
 core::Result<AuthKey> read_auth_key(Host& host, const std::filesystem::path& slurm_conf);
 /// Reads the files that slurm.conf, whose text is given, includes, and those that they include, by the names in the Include
 /// lines. Leaves out the pool file, and files that do not exist. Blocks. Errors: those of Host::read, except for kNotFound.
@@ -45,6 +45,8 @@ class SlurmFiles {
   /// Return how many readings have begun, and how many have ended.
   [[nodiscard]] std::uint64_t begun() const { return begun_; }
   [[nodiscard]] std::uint64_t ended() const { return ended_; }
+  /// Returns the name of the file of the auth key: "slurm.jwks" or "slurm.key". "": it is not known.
+  [[nodiscard]] const std::string& key_file() const { return key_file_; }
   /// Returns the revision of the auth key.
   [[nodiscard]] const core::Result<std::string>& key_revision() const { return key_revision_; }
   [[nodiscard]] const std::filesystem::path& slurm_conf() const { return slurm_conf_; }
@@ -62,6 +64,7 @@ class SlurmFiles {
   std::function<void()> changed_;
   core::Result<SlurmFacts> facts_ = core::fail(core::ErrorCode::kUnavailable, "slurm.conf is not read yet");
   core::Result<std::string> key_revision_ = core::fail(core::ErrorCode::kUnavailable, "the auth key is not read yet");
+  std::string key_file_;
   core::Result<KeySet> keys_ = core::fail(core::ErrorCode::kUnavailable, "the auth key is not read yet");
   std::uint64_t begun_ = 0, ended_ = 0;
   bool stopped_ = false;

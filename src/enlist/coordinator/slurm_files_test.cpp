@@ -45,6 +45,7 @@ TEST_F(SlurmFilesTest, ChangesAreSeen) {
   loop.advance(10s);
   EXPECT_EQ(changes, 2);
   EXPECT_NE(files.key_revision().value_or(before), before);
+  EXPECT_EQ(files.key_file(), "slurm.key");
   files.stop();
   host.files["/etc/slurm/slurm.conf"] = "";
   loop.advance(1min);
@@ -52,11 +53,15 @@ TEST_F(SlurmFilesTest, ChangesAreSeen) {
 }
 
 TEST_F(SlurmFilesTest, KeysOfSlurmJwksWin) {
-  host.files["/etc/slurm/slurm.jwks"] = "{}";
+  const std::string keys = R"({"keys": [{"alg": "HS256", "kty": "oct", "kid": "a", "k": "MDEyMzQ1Njc4OWFiY2RlZg=="}]})";
+  host.files["/etc/slurm/slurm.jwks"] = keys;
   core::Result<AuthKey> key = read_auth_key(host, files.slurm_conf());
-  ASSERT_TRUE(key);
+  ASSERT_TRUE(key) << key.error().message;
   EXPECT_EQ(key->file, "slurm.jwks");
-  EXPECT_EQ(key->content, "{}");
+  EXPECT_EQ(key->content, keys);
+  // Each slurmd that starts with such a file ends.
+  host.files["/etc/slurm/slurm.jwks"] = keys.substr(0, 40);
+  EXPECT_EQ(read_auth_key(host, files.slurm_conf()).error().message, "the auth key: slurm.jwks is not JSON");
   // A file that cannot be read is not a missing one.
   host.unreadable = "/etc/slurm/slurm.jwks";
   EXPECT_EQ(read_auth_key(host, files.slurm_conf()).error().code, core::ErrorCode::kUnavailable);

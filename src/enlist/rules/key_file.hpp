@@ -17,6 +17,9 @@ namespace enlist {
 
 inline constexpr std::string_view kJwksFile = "slurm.jwks", kPlainKeyFile = "slurm.key";
 
+/// Returns what tells the contents of key files apart, and says nothing about them.
+[[nodiscard]] std::string key_revision(std::string_view file, std::string_view content);
+
 /// A key without its secret.
 struct KeyId {
   std::string kid;

@@ -100,7 +100,8 @@ template <>
 struct Members<JoinRequest> {
   static constexpr auto kAll =
       std::tuple(required("secret", &JoinRequest::secret), required("hostname", &JoinRequest::hostname),
-                 required("slurm_version", &JoinRequest::slurm_version), required("conf", &JoinRequest::conf));
+                 required("slurm_version", &JoinRequest::slurm_version), required("conf", &JoinRequest::conf),
+                 optional("plain_key", &JoinRequest::plain_key), optional("jwks", &JoinRequest::jwks));
 };
 template <>
 struct Members<JoinReply> {

@@ -36,6 +36,8 @@ struct JoinRequest {
   std::string hostname;
   std::string slurm_version;
   std::string conf;  ///< The detected words, to refuse what cannot work before anything is started.
+  /// The revisions (key_revision) of a slurm.key and a slurm.jwks on the host that slurm-enlist has not written. "": none.
+  std::string plain_key{}, jwks{};
   friend bool operator==(const JoinRequest&, const JoinRequest&) = default;
 };
 struct JoinReply {
