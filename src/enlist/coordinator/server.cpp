@@ -118,6 +118,12 @@ const Node* Server::node_of(const std::string& key) const {
   return found == store_.contents().nodes.end() ? nullptr : &found->second;
 }
 
+bool Server::knows(const std::string& key) const {
+  if (!options_.admin.empty() && key == options_.admin) return true;
+  const Node* node = node_of(key);
+  return node != nullptr && !node->revoked;
+}
+
 // --- Joining ------------------------------------------------------------------------------------------------------
 
 void Server::join(const net::HttpRequest& request, Reply reply) {

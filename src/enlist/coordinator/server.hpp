@@ -51,7 +51,12 @@ class Server {
   void join(const net::HttpRequest& request, Reply reply);
   /// Answers a request on the listener for agents and administrators.
   void serve(const net::HttpRequest& request, Reply reply);
-  /// Answers the agents that wait for something that has changed. Call it after each change of the store, and of SlurmFiles.
+  /// Reports whether requests with this key are answered on the listener for agents and administrators with more than a
+  /// refusal.
+  [[nodiscard]] bool knows(const std::string& key) const;
+  /// Answers the agents that wait for something that has changed. Call it after each change of the store.
+  void changed(const Changes& changes);
+  /// The same for all agents. Call it after each change of SlurmFiles.
   void changed();
   /// Answers all agents that wait, now.
   void stop();
