@@ -139,10 +139,12 @@ void Server::join(const net::HttpRequest& request, Reply reply) {
                     .conf = wish->conf};
   // Wrong tokens cost no transaction.
   if (auto good = check_token(store_.contents(), ask.token, ask.key, loop_.clock().wall()); !good)
-    return refuse_token(reply, good.error());
+    return refuse_token(ask, reply, good.error());
   const auto got = std::make_shared<Joined>();
   store_.commit(
-      [this, ask, got](const Contents& now) { return enlist::join(now, slurm_now(), ask, loop_.clock().wall(), *got); },
+      [this, ask, got](const Contents& now) {
+        return enlist::join(now, slurm_now(), files_.key_revision(), ask, loop_.clock().wall(), *got);
+      },
       [this, alive = std::weak_ptr(alive_), ask, got, reply = std::move(reply)](const core::Result<void>& result) {
         if (!alive.expired()) joined(ask, *got, result, reply);
       });

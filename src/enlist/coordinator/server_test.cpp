@@ -230,6 +230,10 @@ TEST_F(ServerTest, WhatCannotWorkIsRefusedAndLeavesNothingBehind) {
   EXPECT_THAT(told(join(with("new", "CPUs=1 RealMemory=1"))), HasSubstr("422 slurmd's release \"new\" cannot be read"));
   EXPECT_THAT(told(join(with("26.05.1", "CPUs=1 Sockets=x"))), HasSubstr("422 slurmd's --conf would be invalid"));
   EXPECT_THAT(told(join(with("26.05.1\n", "CPUs=1"))), HasSubstr("422 slurmd's release: it has control characters"));
+  EXPECT_THAT(told(join(with("26.05.1\u009b", "CPUs=1"))), HasSubstr("422 slurmd's release: it has control characters"));
+  store.set().pools.at("gpu").node_conf = "Topology=default:sw1";
+  EXPECT_THAT(told(join(with("24.11.5", "CPUs=1 RealMemory=1"))),
+              HasSubstr("422 slurmd's --conf would be invalid: Topology: Slurm has it since 25.05, and here is 24.11.5"));
   EXPECT_THAT(told(join(join_body(), "")), HasSubstr("401 the host presented no key"));
   EXPECT_THAT(told(join({{"hostname", "h"}})), HasSubstr("422 secret"));
   EXPECT_THAT(told(join("text")), HasSubstr("422"));
@@ -252,6 +256,17 @@ TEST_F(ServerTest, NobodyJoinsWhileSlurmIsAway) {
   slurm_is_away();
   EXPECT_THAT(told(join(join_body())), HasSubstr("503 Slurm does not answer the coordinator"));
   EXPECT_FALSE(store.contents().tokens.empty());
+}
+
+TEST_F(ServerTest, NobodyJoinsWithoutTheAuthKey) {
+  host.files.erase("/etc/slurm/slurm.key");
+  loop.advance(10s);
+  EXPECT_EQ(told(join(join_body())), "503 there is neither slurm.jwks nor slurm.key in /etc/slurm");
+  EXPECT_THAT(store.contents().nodes, IsEmpty());
+  EXPECT_EQ(store.contents().tokens.at(digest_of(kSecret)).uses_left, 1);
+  host.files["/etc/slurm/slurm.key"] = kAuthKey;
+  loop.advance(10s);
+  EXPECT_THAT(told(join(join_body())), HasSubstr("200"));
 }
 
 TEST_F(ServerTest, AFullDiskIsNoNode) {
