@@ -235,7 +235,7 @@ void Server::settle(const std::string& node, const Sync& sync, Reply reply) {
     answer_if_new(node, earlier.mapped().revision, earlier.mapped().reply, true);
   const int wait = std::clamp(sync.wait_ms, 0, kLongestWait);
   if (answer_if_new(node, sync.revision, reply, wait == 0)) return;
-  Waiter waiter{std::move(reply), sync.revision, std::make_unique<core::Timer>(loop_)};
+  Waiter waiter{std::move(reply), sync.revision, pool_words(node), std::make_unique<core::Timer>(loop_)};
   waiter.limit->set(core::Duration{wait}, [this, node] {
     const auto over = waiters_.extract(node);
     answer_if_new(node, over.mapped().revision, over.mapped().reply, true);
@@ -261,6 +261,23 @@ bool Server::answer_if_new(const std::string& node, const std::string& revision,
   if (!anyway && told.revision == revision) return false;
   reply(answer(200, to_json(told)));
   return true;
+}
+
+std::string Server::pool_words(const std::string& node) const {
+  const auto found = store_.contents().nodes.find(node);
+  if (found == store_.contents().nodes.end()) return {};
+  const auto pool = store_.contents().pools.find(found->second.pool);
+  return pool == store_.contents().pools.end() ? std::string() : pool->second.node_conf;
+}
+
+// What a node is told takes some time to work out, and most changes are about one of many nodes.
+void Server::changed(const Changes& changes) {
+  for (auto at = waiters_.begin(); at != waiters_.end();) {
+    const bool concerned =
+        changes.nodes.contains(at->first) || (!changes.pools.empty() && pool_words(at->first) != at->second.words);
+    const bool told = concerned && answer_if_new(at->first, at->second.revision, at->second.reply, false);
+    at = told ? waiters_.erase(at) : std::next(at);
+  }
 }
 
 void Server::changed() {

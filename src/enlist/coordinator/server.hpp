@@ -66,6 +66,7 @@ class Server {
   struct Waiter {
     Reply reply;
     std::string revision;  ///< The agent has this.
+    std::string words;     ///< Those of the pool, when the agent was last told.
     std::unique_ptr<core::Timer> limit;
   };
   [[nodiscard]] SlurmNow slurm_now() const;
@@ -76,6 +77,7 @@ class Server {
   void serve_node(const net::HttpRequest& request, const Node& node, Reply reply);
   void sync(const net::HttpRequest& request, const Node& node, Reply reply);
   void settle(const std::string& node, const Sync& sync, Reply reply);
+  [[nodiscard]] std::string pool_words(const std::string& node) const;
   bool answer_if_new(const std::string& node, const std::string& revision, const Reply& reply, bool anyway);
   void give_key(const std::string& node, Reply reply);
   void make_pool(const net::HttpRequest& request, Reply reply);

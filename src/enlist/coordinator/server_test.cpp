@@ -44,7 +44,7 @@ struct ServerTest : ::testing::Test {
     host.files["/etc/slurm/slurm.key"] = kAuthKey;
     store.set().pools["gpu"] = {.name = "gpu"};
     store.set().tokens[digest_of(kSecret)] = {"gpu", loop.clock().wall() + 1h, 1};
-    store.listen([this](const Changes&) { server.changed(); });
+    store.listen([this](const Changes& changes) { server.changed(changes); });
     clusters.set("slurm", {"localhost", 6832}, "key");
     files.start();
     loop.advance(500ms);
@@ -98,6 +98,10 @@ struct ServerTest : ::testing::Test {
   }
   Node& joined(const std::string& name = "gpu-1", const std::string& key = kHost) {
     return store.set().nodes[name] = Node{.name = name, .pool = "gpu", .key = key};
+  }
+  void commit(const Changes& changes) {
+    store.commit([changes](const Contents&) -> core::Result<Changes> { return changes; }, [](const core::Result<void>&) {});
+    loop.advance(0s);
   }
   void slurm_is_away() {
     clusters.remove("slurm");
@@ -337,6 +341,22 @@ TEST_F(ServerTest, AnAgentWaitsForWhatIsNew) {
   loop.advance(10s);
   ASSERT_TRUE(*again) << "the key is new";
   EXPECT_NE(core::get_string(body(again), {"revision"}), next);
+}
+
+TEST_F(ServerTest, WhatConcernsOthersIsNoWorkForAnAgentThatWaits) {
+  joined();
+  const std::string revision = core::get_string(body(sync(kReport)), {"revision"});
+  const Answer waits = sync(kReport, revision, 30000);
+  loop.advance(0s);
+  // It would be found if this agent were looked at.
+  store.set().nodes["gpu-1"].message = "news";
+  commit({.nodes = {{"gpu-3", Node{.name = "gpu-3", .pool = "gpu", .key = kOtherHost}}}});
+  commit({.pools = {{"gpu", Pool{.name = "gpu", .next_number = 4}}, {"cpu", Pool{.name = "cpu"}}}});
+  commit({.tokens = {{"t", Token{.pool = "gpu"}}}, .values = {{"v", core::Json()}}});
+  EXPECT_FALSE(*waits);
+  commit({.pools = {{"gpu", Pool{.name = "gpu", .node_conf = "Weight=7"}}}});
+  ASSERT_TRUE(*waits);
+  EXPECT_EQ(core::get_string(body(waits), {"desired", "node_conf"}), "Weight=7");
 }
 
 TEST_F(ServerTest, AnAgentIsAnsweredWhenTheWaitIsOver) {
