@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "core/log.hpp"
@@ -72,7 +73,10 @@ class Server {
   [[nodiscard]] SlurmNow slurm_now() const;
   [[nodiscard]] const Node* node_of(const std::string& key) const;
   void joined(const JoinAsk& ask, const Joined& got, const core::Result<void>& result, const Reply& reply);
-  void refuse_token(const Reply& reply, const core::Error& error);
+  void refuse_token(const JoinAsk& ask, const Reply& reply, const core::Error& error);
+  void log_refused(const net::HttpRequest& request, const std::string& why);
+  /// Returns a reply that also logs refusals.
+  Reply logged(const std::string& path, Reply reply);
   void serve_admin(const net::HttpRequest& request, Reply reply);
   void serve_node(const net::HttpRequest& request, const Node& node, Reply reply);
   void sync(const net::HttpRequest& request, const Node& node, Reply reply);
@@ -104,6 +108,8 @@ class Server {
   std::map<std::string, Waiter> waiters_;  ///< By node.
   core::MonoTime second_began_;            ///< The second in which failures_ were counted.
   int failures_ = 0;
+  core::MonoTime minute_began_;    ///< The minute to which refused_ belongs.
+  std::set<std::string> refused_;  ///< The keys whose refusal was logged.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

@@ -403,10 +403,34 @@ TEST_F(ServerTest, KeysThatAreNotKnownGetNothing) {
             "403 this host is not known here, and may have been removed; it must join again, with a new token: slurm-enlist "
             "join --again");
   EXPECT_THAT(told(sync(kReport, "", 0, "")), HasSubstr("403"));
+  EXPECT_THAT(told(ask("GET", "/v1/pools", nullptr, kHost)), HasSubstr("403 this is not the key of the administrators"));
   joined().revoked = true;
   for (const Answer& answer : {sync(kReport), ask("GET", "/v1/key", nullptr, kHost)})
     EXPECT_THAT(told(answer), HasSubstr("403 node gpu-1 is revoked"));
   EXPECT_EQ(store.commits, 0);
+}
+
+TEST_F(ServerTest, WhoIsRefusedIsInTheLogOnceAMinute) {
+  const auto lines = [this](const std::string& text) {
+    int out = 0;
+    for (std::size_t at = log.text.find(text); at != std::string::npos; at = log.text.find(text, at + 1)) ++out;
+    return out;
+  };
+  Report report = kReport;
+  report.hostname = "host\na";
+  for (int i = 0; i < 3; ++i) told(sync(report));
+  EXPECT_EQ(lines("a key is refused"), 1);
+  EXPECT_THAT(log.text, HasSubstr(R"("hostname":"host a","key":")" + kHost + "\""));
+  joined("gpu-1", kOtherHost).revoked = true;
+  told(ask("GET", "/v1/key", nullptr, kOtherHost));
+  EXPECT_EQ(lines("node gpu-1 is revoked"), 1);
+  loop.advance(1min);
+  told(sync(report));
+  EXPECT_EQ(lines("a key is refused"), 3);
+  for (int i = 0; i < 200; ++i) ask("GET", "/v1/key", nullptr, std::to_string(i));
+  EXPECT_EQ(lines("a key is refused"), 102) << "many keys do not fill the disk";
+  told(join(join_body("wrong"), kOtherHost));
+  EXPECT_THAT(log.text, HasSubstr(R"("msg":"a wrong token is refused","hostname":"host-a","key":")" + kOtherHost + "\""));
 }
 
 TEST_F(ServerTest, ARevokedAgentThatWaitsIsTold) {
@@ -430,12 +454,14 @@ TEST_F(ServerTest, AnAgentSpeaksForItsNodeOnly) {
 TEST_F(ServerTest, WhatAnAgentSaysIsOneLine) {
   joined();
   Report report = kReport;
-  report.error = "first\nsecond\x1b[0m" + std::string(5000, 'x');
+  report.error = "first\nsecond\x1b[0m\u009b1mthird \u00a0 \u00db" + std::string(5000, 'x');
+  report.conf = "CPUs=4 Comment=\u009b1m";
   sync(report);
   loop.advance(0s);
   const std::string& error = store.contents().nodes.at("gpu-1").report.error;
   EXPECT_LT(error.size(), 1010U);
-  EXPECT_THAT(error, ::testing::StartsWith("first second [0m"));
+  EXPECT_THAT(error, ::testing::StartsWith("first second [0m  1mthird \u00a0 \u00dbx"));
+  EXPECT_EQ(store.contents().nodes.at("gpu-1").report.conf, "CPUs=4 Comment=  1m");
 }
 
 // --- Administrators -----------------------------------------------------------------------------------------------
@@ -457,6 +483,7 @@ TEST_F(ServerTest, APoolThatCannotBeIsRefused) {
   EXPECT_THAT(make("cpu", "Nodes=a"), HasSubstr("422"));
   EXPECT_THAT(make("cpu", "", "State=IDLE"), HasSubstr("422"));
   EXPECT_THAT(make("cpu", "", "Bogus=1"), HasSubstr("422 node words: Bogus"));
+  EXPECT_THAT(log.text, HasSubstr(R"("msg":"a command is refused","path":"/v1/pools","error":"node words: Bogus)"));
   EXPECT_THAT(make("gpu", "MaxTime=60"), HasSubstr("409 pool gpu exists already"));
   host.files["/etc/slurm/slurm.conf"] = "ClusterName=site\nSlurmctldHost=ctl\nNodeSet=sets Feature=x\n";
   http.on("GET", kBase + "/nodes/", slurm::testing::nodes(slurm::testing::node("login", R"("IDLE")"), 200));
