@@ -461,7 +461,7 @@ struct HttpServer::Impl : std::enable_shared_from_this<HttpServer::Impl> {
     return oldest != nullptr;
   }
 
-  /// Makes room by closing the stranger that has done nothing for longest. If none has for long, returns false.
+  /// Makes room by closing the stranger whose request has been missing for longest. If that is not long, returns false.
   bool has_room_for_stranger() {
     std::size_t strangers = 0;
     ServerConnectionPtr oldest;
