@@ -22,6 +22,9 @@ namespace {
 
 constexpr std::size_t kRequestReadBytes = 16384;
 constexpr std::size_t kMaxPipelined = 65536;  ///< The most bytes of later requests that are read while one is answered.
+constexpr std::size_t kStrangerHead = 4096;   ///< The longest head of a stranger's request.
+constexpr core::Duration kStrangerTime{2000};
+constexpr core::Duration kLookForRoom{10};
 
 std::string_view status_text(int status) {
   switch (status) {
@@ -99,7 +102,8 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
         options_(options),
         handler_(handler),
         on_closed_(std::move(on_closed)),
-        idle_timer_(loop) {}
+        idle_timer_(loop),
+        known_(!options.known) {}
 
   void start() {
     ErrorCode ignored;
@@ -169,11 +173,12 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
   [[nodiscard]] std::optional<core::MonoTime> idle_since() const {
     return state_.expired() ? std::optional(idle_since_) : std::nullopt;
   }
+  [[nodiscard]] bool known() const { return known_; }
   [[nodiscard]] std::size_t backlog() const { return out_.size() + writing_.size(); }
 
  private:
   /// Tells the client to close. Otherwise it might send its next request to a connection that nobody reads.
-  [[nodiscard]] std::string farewell() const { return draining_ ? "connection: close\r\n" : ""; }
+  [[nodiscard]] std::string farewell() const { return draining_ || !known_ ? "connection: close\r\n" : ""; }
 
   void set_idle() {
     idle_since_ = loop_.clock().mono();
@@ -182,14 +187,16 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
 
   void make_parser() {
     body_.clear();
+    if (options_.known) known_ = options_.known(peer_key_);
     parser_.emplace([this] { expects_continue(); },
-                    [this](std::string_view piece) {
-                      if (body_.size() + piece.size() > options_.max_request_bytes) {
+                    [this, most = known_ ? options_.max_request_bytes : options_.max_stranger_bytes](std::string_view piece) {
+                      if (body_.size() + piece.size() > most) {
                         too_long_ = true;
                       } else {
                         body_ += piece;
                       }
                     });
+    if (!known_) parser_->header_limit(kStrangerHead);
   }
 
   void expects_continue() {
@@ -198,7 +205,7 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
   }
 
   void read() {
-    if (reading_ || closed_ || in_.size() > kMaxPipelined) return;
+    if (reading_ || closed_ || in_.size() > (known_ ? kMaxPipelined : kStrangerHead)) return;
     reading_ = true;
     stream_.read_some(buffer_.data(), buffer_.size(), [self = shared_from_this()](const ErrorCode& error, std::size_t n) {
       self->reading_ = false;
@@ -234,7 +241,7 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
     request.headers = std::move(parser_->headers);
     request.body = std::move(body_);
     request.peer_key = peer_key_;
-    keep_ = parser_->keep_alive() && !draining_;
+    keep_ = parser_->keep_alive() && !draining_ && known_;
     head_request_ = request.method == "HEAD";
     parser_.reset();
     auto state = std::make_shared<Responder::State>(shared_from_this());
@@ -290,6 +297,7 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
   std::string peer_key_;                 ///< Set by the handshake; see HttpRequest::peer_key.
   std::optional<RequestParser> parser_;  ///< Empty while a request is being answered.
   std::weak_ptr<Responder::State> state_;
+  bool known_;  ///< See ServerOptions::known.
   bool head_request_ = false;
   bool too_long_ = false;
   bool keep_ = true;
@@ -426,6 +434,7 @@ struct HttpServer::Impl : std::enable_shared_from_this<HttpServer::Impl> {
   }
 
   void accept() {
+    if (options.known && !has_room_for_stranger()) return retry.set(kLookForRoom, [this] { accept(); });
     acceptor.async_accept([weak = weak_from_this()](const ErrorCode& error, tcp::socket socket) {
       const auto self = weak.lock();
       if (!self || !self->acceptor.is_open()) return;
@@ -450,6 +459,22 @@ struct HttpServer::Impl : std::enable_shared_from_this<HttpServer::Impl> {
     }
     if (oldest) oldest->close();
     return oldest != nullptr;
+  }
+
+  /// Makes room by closing the stranger whose request has been missing for longest. If that is not long, returns false.
+  bool has_room_for_stranger() {
+    std::size_t strangers = 0;
+    ServerConnectionPtr oldest;
+    for (const ServerConnectionPtr& connection : connections) {
+      if (connection->known()) continue;
+      ++strangers;
+      const auto since = connection->idle_since();
+      if (since && (!oldest || *since < *oldest->idle_since())) oldest = connection;
+    }
+    if (strangers < options.max_strangers) return true;
+    if (!oldest || loop.clock().mono() - *oldest->idle_since() < kStrangerTime) return false;
+    oldest->close();
+    return true;
   }
 
   void adopt(tcp::socket socket) {

@@ -218,6 +218,84 @@ TEST_F(HttpServerTest, ClientsThatAreBeingAnsweredKeepTheirPlaces) {
   EXPECT_TRUE(run_until([&] { return received.ends_with("at last"); }));
 }
 
+/// A server that knows its clients only while `known` is set.
+struct StrangersTest : HttpServerTest {
+  bool known = false;
+  std::vector<Responder> kept;
+  HttpServer server{loop,
+                    {.max_request_bytes = 20'000,
+                     .known = [this](const std::string&) { return known; },
+                     .max_strangers = 1,
+                     .max_stranger_bytes = 10},
+                    [this](const HttpRequest& request, Responder responder) {
+                      if (request.target == "/wait") return kept.push_back(std::move(responder));
+                      responder.respond({200, {}, request.target + " " + std::to_string(request.body.size())});
+                    }};
+
+  void SetUp() override { ASSERT_TRUE(server.start()); }
+  static std::string post(const std::string& target, std::size_t body, std::size_t head = 0) {
+    return "POST " + target + " HTTP/1.1\r\nX: " + std::string(head, 'x') + "\r\nContent-Length: " + std::to_string(body) +
+           "\r\n\r\n" + std::string(body, 'b');
+  }
+  std::string answer(const std::string& request) {
+    received.clear();
+    ended = false;
+    say(connect(server), request);
+    run_until([&] { return ended || (known && received.find("\r\n\r\n") != std::string::npos); });
+    return received;
+  }
+};
+
+TEST_F(StrangersTest, StrangersGetOneAnswerAndLittleRoom) {
+  EXPECT_EQ(answer(post("/a", 10)), "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 5\r\n\r\n/a 10");
+  EXPECT_TRUE(ended);
+  EXPECT_THAT(answer(post("/a", 11)), StartsWith("HTTP/1.1 413 "));
+  EXPECT_THAT(answer(post("/a", 0, 5000)), StartsWith("HTTP/1.1 400 "));
+  known = true;
+  EXPECT_THAT(answer(post("/a", 20'000, 5000)), EndsWith("\r\n\r\n/a 20000"));
+  EXPECT_FALSE(ended) << "it may ask again";
+}
+
+TEST_F(StrangersTest, AStrangerThatSaysNothingMakesRoomAfterAWhile) {
+  const auto silent = connect(server), other = connect(server);
+  say(other, post("/other", 0));
+  ASSERT_TRUE(run_until([&] { return ended; })) << "the silent one goes";
+  EXPECT_EQ(received, "") << "not the other one";
+  EXPECT_TRUE(run_until([&] { return received.ends_with("/other 0"); }));
+}
+
+TEST_F(StrangersTest, WhoWaitsBehindStrangersIsAnswered) {
+  const auto first = connect(server);
+  say(first, post("/wait", 0));
+  ASSERT_TRUE(run_until([&] { return kept.size() == 1; }));
+  std::vector<std::shared_ptr<tcp::socket>> others;
+  for (int i = 0; i < 5; ++i) {
+    others.push_back(connect(server));
+    say(others.back(), post("/wait", 0));
+  }
+  run_until([end = std::chrono::steady_clock::now() + 50ms] { return std::chrono::steady_clock::now() > end; });
+  EXPECT_EQ(kept.size(), 1U) << "there is room for one";
+  for (std::size_t i = 0; i < 6; ++i) {
+    ASSERT_TRUE(run_until([&] { return kept.size() == i + 1; }));
+    kept[i].respond({200, {}, "<" + std::to_string(i) + ">"});
+    EXPECT_TRUE(run_until([&] { return received.find("<" + std::to_string(i) + ">") != std::string::npos; }));
+  }
+}
+
+TEST_F(StrangersTest, ClientsThatAreKnownTakeNoRoomOfStrangers) {
+  known = true;
+  std::vector<std::shared_ptr<tcp::socket>> clients;
+  for (std::size_t i = 0; i < 5; ++i) {
+    clients.push_back(connect(server));
+    say(clients.back(), post("/wait", 0));
+    ASSERT_TRUE(run_until([&] { return kept.size() == i + 1; }));
+  }
+  known = false;
+  EXPECT_THAT(answer(post("/a", 0)), EndsWith("/a 0"));
+  kept[0].respond({200, {}, "here"});
+  EXPECT_TRUE(run_until([&] { return received.ends_with("here"); }));
+}
+
 TEST_F(HttpServerTest, ATakenPortIsSaid) {
   HttpServer one(loop, {}, echo);
   ASSERT_TRUE(one.start());

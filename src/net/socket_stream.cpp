@@ -82,6 +82,9 @@ TlsContext pin(TlsContext context, const std::string& key) {
   return {pinned, pinned->context.get()};
 }
 
+/// The longest certificate, with its chain, of a client whose certificate is accepted whatever it is.
+constexpr long kMaxAnyCert = 8192;
+
 /// Asks clients for a certificate and accepts any. Every connection has a whole handshake, which proves the possession of the
 /// key: a resumed session would prove only that of an earlier connection's secret.
 void accept_any_client(SSL_CTX* context) {
@@ -94,6 +97,8 @@ void accept_any_client(SSL_CTX* context) {
         return 1;
       },
       nullptr);
+  // The certificate is kept before anybody looks at its key.
+  SSL_CTX_set_max_cert_list(context, kMaxAnyCert);
   SSL_CTX_set_options(context, SSL_OP_NO_TICKET);
   SSL_CTX_set_num_tickets(context, 0);
 }

@@ -294,6 +294,18 @@ TEST_F(JoinTest, AnAgentThatIsStartedAgainKeepsItsFlags) {
   EXPECT_EQ(host.files[options.agent.agent_unit].first, unit);
 }
 
+TEST_F(JoinTest, WordsThatSlurmdDoesNotKnowAreNoWordsOfTheDetector) {
+  options.agent.gpu_detector = "/usr/local/bin/gpus";
+  for (const char* words : {"Gres=gpu:a100:2 Mig=2\n", "State=IDLE\n"}) {
+    host.programs[options.agent.gpu_detector].out = words;
+    EXPECT_EQ(run(), 1);
+  }
+  EXPECT_THAT(err, HasSubstr("/usr/local/bin/gpus: Mig: not a known node parameter"));
+  EXPECT_THAT(err, HasSubstr("/usr/local/bin/gpus: State: set by slurm-enlist"));
+  EXPECT_TRUE(requests.empty());
+  EXPECT_TRUE(left_nothing());
+}
+
 TEST_F(JoinTest, AHostThatJoinsAgainKnowsItsKeyFile) {
   options.wait = 0s;
   ASSERT_EQ(run(), 0);

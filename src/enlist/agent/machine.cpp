@@ -203,6 +203,8 @@ core::Result<Facts> read_facts(Host& host, const MachineOptions& options) {
     auto gpus = said_by(host, {options.gpu_detector});
     if (!gpus) return std::unexpected(gpus.error());
     std::ranges::replace(*gpus, '\n', ' ');
+    if (auto good = check_node_words(*gpus, {out.slurm_version}); !good)
+      return std::unexpected(good.error().with(options.gpu_detector));
     words = merged_conf(*words, *gpus);
     if (!words) return std::unexpected(words.error().with(options.gpu_detector));
   }

@@ -43,13 +43,14 @@ class ProcessTest : public ::testing::Test {
     fs::remove_all(root);
   }
 
-  void start() {
+  void spawn(const std::vector<std::string>& flags = {}) {
     const passwd* self = getpwuid(getuid());
     std::vector<std::string> words = {
         SLURM_ENLIST,   "coordinator",       "run",         "--state",           root / "state",
         "--slurm-conf", root / "slurm.conf", "--join-addr", "127.0.0.1:0",       "--agent-addr",
         "127.0.0.1:0",  "--slurmrestd",      "/bin/false",  "--slurmrestd-user", self == nullptr ? "root" : self->pw_name,
         "--slurmrestd-folder", root / "rest"};
+    words.insert(words.end(), flags.begin(), flags.end());
     std::vector<char*> argv;
     for (std::string& word : words) argv.push_back(word.data());
     argv.push_back(nullptr);
@@ -58,8 +59,17 @@ class ProcessTest : public ::testing::Test {
     posix_spawn_file_actions_addopen(&actions, 2, (root / "log").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
     ASSERT_EQ(posix_spawn(&pid, SLURM_ENLIST, &actions, nullptr, argv.data(), environ), 0);
     posix_spawn_file_actions_destroy(&actions);
+  }
+  void start() {
+    spawn();
     for (int i = 0; i < 300 && port() == 0; ++i) std::this_thread::sleep_for(100ms);
     ASSERT_NE(port(), 0) << log();
+  }
+  int exit_code() {
+    int status = -1;
+    EXPECT_EQ(waitpid(pid, &status, 0), pid);
+    pid = 0;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
   [[nodiscard]] std::string log() const {
     std::ostringstream out;
@@ -67,16 +77,17 @@ class ProcessTest : public ::testing::Test {
     return out.str();
   }
   /// Returns the port for administrators, which the program logs when it has started; 0: it has not.
-  [[nodiscard]] int port() const {
+  [[nodiscard]] int port(const char* which = "agent_port") const {
     std::ifstream lines(root / "log");
     for (std::string line; std::getline(lines, line);) {
       if (const auto json = core::parse_json(line); json && core::get_string(*json, {"msg"}) == "starting")
-        return static_cast<int>(core::get_int(*json, {"agent_port"}));
+        return static_cast<int>(core::get_int(*json, {which}));
     }
     return 0;
   }
-  [[nodiscard]] core::Result<core::Json> ask(const std::string& path, const core::Json& body = nullptr) const {
-    return ask_coordinator({.address = "127.0.0.1:" + std::to_string(port()), .state = root / "state"}, path, body);
+  [[nodiscard]] core::Result<core::Json> ask(const std::string& path, const core::Json& body = nullptr,
+                                             const char* which = "agent_port") const {
+    return ask_coordinator({.address = "127.0.0.1:" + std::to_string(port(which)), .state = root / "state"}, path, body);
   }
   [[nodiscard]] static mode_t mode_of(const fs::path& file) {
     struct stat found {};
@@ -96,6 +107,11 @@ TEST_F(ProcessTest, TheCoordinatorAnswersAdministratorsAndNobodyElse) {
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message, HasSubstr("Slurm does not answer the coordinator"));
 
+  const core::Json long_wish{{"name", std::string(40'000, 'x')}};
+  EXPECT_THAT(ask("/v1/pools", long_wish).error().message, HasSubstr("the name must"));
+  EXPECT_THAT(ask("/v1/pools", long_wish, "join_port").error().message, HasSubstr("status 413"));
+  EXPECT_THAT(ask("/v1/pools", nullptr, "join_port").error().message, HasSubstr("there is nothing at this address"));
+
   for (const char* file : {"admin.key", "coordinator.key", "coordinator.db"})
     EXPECT_EQ(mode_of(root / "state" / file), 0600U) << file;
 
@@ -105,17 +121,21 @@ TEST_F(ProcessTest, TheCoordinatorAnswersAdministratorsAndNobodyElse) {
   std::ofstream(root / "state/admin.key") << other.key;
   const auto stranger = ask("/v1/pools");
   ASSERT_FALSE(stranger);
-  EXPECT_THAT(stranger.error().message, HasSubstr("this host is not known here"));
+  EXPECT_THAT(stranger.error().message, HasSubstr("this is not the key of the administrators"));
+  EXPECT_THAT(ask("/v1/pools", long_wish).error().message, HasSubstr("status 413")) << "it is not read to its end";
   // Another coordinator.
   std::ofstream(root / "state/coordinator.crt") << other.cert;
   EXPECT_FALSE(ask("/v1/pools"));
 
   kill(pid, SIGTERM);
-  int status = -1;
-  ASSERT_EQ(waitpid(pid, &status, 0), pid);
-  pid = 0;
-  EXPECT_EQ(status, 0) << log();
+  EXPECT_EQ(exit_code(), 0) << log();
   EXPECT_THAT(log(), ::testing::Not(HasSubstr("the content of the key")));
+}
+
+TEST_F(ProcessTest, AnAddressThatNoTokenCanHaveIsRefused) {
+  spawn({"--address", std::string(254, 'a')});
+  EXPECT_NE(exit_code(), 0);
+  EXPECT_THAT(log(), HasSubstr("must be a name or an IP address, of at most 253 characters"));
 }
 
 }  // namespace

@@ -90,7 +90,7 @@ Coordinator::Coordinator(core::Loop& loop, core::Random& random, core::Logger& l
     nodes_.changed(changes);
     pools_.changed(changes);
     rotation_.changed(changes);
-    server_.changed();
+    server_.changed(changes);
   });
 }
 

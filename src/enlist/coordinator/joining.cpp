@@ -62,7 +62,7 @@ core::Result<void> check_room(const Contents& now, const SlurmNow& slurm) {
 core::Result<void> check_text(std::string_view what, std::string_view text, std::size_t longest) {
   if (text.size() > longest)
     return core::fail(ErrorCode::kInvalid, fmt::format("{}: {} characters are more than {}", what, text.size(), longest));
-  if (std::ranges::any_of(text, [](unsigned char c) { return c < ' ' || c == 127; }))
+  if (without_controls(std::string(text)) != text)
     return core::fail(ErrorCode::kInvalid, fmt::format("{}: it has control characters", what));
   return {};
 }
@@ -102,6 +102,16 @@ auto node_with(const Contents& now, const std::string& key) {
 
 }  // namespace
 
+std::string without_controls(std::string text) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto at = [&](std::size_t place) { return place < text.size() ? static_cast<unsigned char>(text[place]) : 0U; };
+    if (at(i) < ' ' || at(i) == 0x7f) text[i] = ' ';
+    // In UTF-8, they begin with the byte C2.
+    if (at(i) == 0xc2 && at(i + 1) >= 0x80 && at(i + 1) < 0xa0) text[i] = text[i + 1] = ' ';
+  }
+  return text;
+}
+
 core::Result<void> check_token(const Contents& now, const std::string& digest, const std::string& key, core::WallTime at) {
   const auto found = now.tokens.find(digest);
   if (found != now.tokens.end() && at < found->second.expires) {
@@ -126,7 +136,8 @@ core::Result<void> check_host_keys(const JoinRequest& host, std::string_view fil
   return {};
 }
 
-core::Result<Changes> join(const Contents& now, const SlurmNow& slurm, const JoinAsk& ask, core::WallTime at, Joined& out) {
+core::Result<Changes> join(const Contents& now, const SlurmNow& slurm, const core::Result<std::string>& key_revision,
+                           const JoinAsk& ask, core::WallTime at, Joined& out) {
   if (auto good = check_token(now, ask.token, ask.key, at); !good) return std::unexpected(good.error());
   const Token& token = now.tokens.at(ask.token);
   const auto own = node_with(now, ask.key);
@@ -147,11 +158,16 @@ core::Result<Changes> join(const Contents& now, const SlurmNow& slurm, const Joi
                                   "any more, or let it stay with slurm-enlist node keep {}",
                                   own->second.name, own->second.name));
   if (auto known = slurm_known(slurm); !known) return std::unexpected(known.error());
+  // Its agent would wait for the key.
+  if (!key_revision) return core::fail(ErrorCode::kUnavailable, key_revision.error().message);
   if (auto good = check_ask(ask); !good) return std::unexpected(good.error());
   if (auto fits = check_release(ask.slurm_version, slurm.snapshot->capabilities.release); !fits)
     return std::unexpected(fits.error());
-  if (auto words = merged_conf(ask.conf, pool->second.node_conf); !words)
-    return core::fail(ErrorCode::kInvalid, "slurmd's --conf would be invalid: " + words.error().message);
+  // The pool may have words that its slurmctld knew, and this slurmd does not.
+  auto words = check_node_words(pool->second.node_conf, {slurm.snapshot->capabilities.release, ask.slurm_version});
+  if (const auto merged = merged_conf(ask.conf, pool->second.node_conf); words && !merged)
+    words = std::unexpected(merged.error());
+  if (!words) return core::fail(ErrorCode::kInvalid, "slurmd's --conf would be invalid: " + words.error().message);
   Changes changes{.tokens = {{ask.token, left_of(token)}}};
   if (own != now.nodes.end()) {
     Node node = own->second;

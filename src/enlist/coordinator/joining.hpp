@@ -29,6 +29,10 @@ struct Joined {
   bool again = false;  ///< The host has joined before, and gets its old node.
 };
 
+/// Returns the text with blanks in place of control characters, also of those beyond ASCII (U+0080 to U+009F), which some
+/// terminals obey.
+[[nodiscard]] std::string without_controls(std::string text);
+
 /// Reports whether the host with this key can use a token. A token that is used up is still good for a host that has joined its
 /// pool: the answer may have been lost. Error: kUnauthorized. The message is the same in all cases, so that nobody learns which
 /// tokens exist.
@@ -41,8 +45,9 @@ struct Joined {
                                                  const core::Result<std::string>& revision);
 
 /// Decides whether a host may join, and under which name. Errors: those of check_token; kConflict (the key has joined another
-/// pool); kUnavailable (Slurm does not answer); kInvalid (anything else).
-[[nodiscard]] core::Result<Changes> join(const Contents& now, const SlurmNow& slurm, const JoinAsk& ask, core::WallTime at,
+/// pool); kUnavailable (Slurm does not answer, or the auth key cannot be read); kInvalid (anything else).
+[[nodiscard]] core::Result<Changes> join(const Contents& now, const SlurmNow& slurm,
+                                         const core::Result<std::string>& key_revision, const JoinAsk& ask, core::WallTime at,
                                          Joined& out);
 
 /// Decides whether a pool may be made. A pool that exists with the same words counts as made. One that was found

@@ -22,10 +22,11 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr core::Duration kDrain{5000};
-/// A report and the detected words of a host are far shorter.
+/// A report of an agent and a command of an administrator are far shorter.
 constexpr std::size_t kLongestRequest = 256 * 1024;
 constexpr std::size_t kSlurmReplies = 1UL << 28;
 
+constexpr std::size_t kLongestHost = 253;  // RFC 1035
 constexpr std::string_view kHostLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_:%";
 
 std::string own_host_name() {
@@ -76,8 +77,10 @@ class Process final : public run::Shell {
     if (!admin) return fail("the administrators' key", admin.error());
     if (address_.empty()) address_ = own_host_name();
     // A token must stay one plain word.
-    if (address_.find_first_not_of(kHostLetters) != std::string::npos)
-      return fail("--address", core::fail(core::ErrorCode::kInvalid, address_ + ": must be a name or an IP address").error());
+    if (address_.size() > kLongestHost || address_.find_first_not_of(kHostLetters) != std::string::npos)
+      return fail("--address", core::fail(core::ErrorCode::kInvalid,
+                                          address_ + ": must be a name or an IP address, of at most 253 characters")
+                                   .error());
     // A slurmrestd that is still ending removes its socket, which must not be that of the next one.
     const fs::path socket = fs::path(slurmrestd_folder_) / ("slurmrestd." + std::to_string(getpid()));
     if (!socket.is_absolute() || socket.native().size() >= sizeof sockaddr_un::sun_path) {
@@ -86,8 +89,10 @@ class Process final : public run::Shell {
     }
     auto joining = listener("--join-addr", join_address_, *own);
     if (!joining) return fail("flags", joining.error());
+    joining->known = [](const std::string&) { return false; };
     auto agents = listener("--agent-addr", agent_address_, *own);
     if (!agents) return fail("flags", agents.error());
+    agents->known = [this](const std::string& key) { return coordinator_->server().knows(key); };
     auto store = Store::open(loop(), fs::path(state_) / "coordinator.db");
     if (!store) return fail("the coordinator's records", store.error());
     store_ = *std::move(store);
@@ -132,7 +137,7 @@ class Process final : public run::Shell {
     return {};
   }
 
-  /// Any client may connect, because the handlers look at its key.
+  /// Any client may connect, because the handlers look at its key. Those that are not known get little memory.
   static core::Result<net::ServerOptions> listener(std::string_view flag, const std::string& address, const Identity& own) {
     auto options = net::parse_listen_address(address);
     if (!options) return std::unexpected(options.error().with(flag));

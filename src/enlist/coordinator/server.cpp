@@ -24,10 +24,15 @@ constexpr core::Duration kWrongTokenAfter = 300ms;
 constexpr int kWrongTokensASecond = 10;
 constexpr int kLongestWait = 30000;
 constexpr std::size_t kLongestLine = 1000;
+constexpr std::size_t kMostRefused = 100;
 /// So many steps of a report are kept: it matters only whether there are any.
 constexpr std::size_t kMostSteps = 100;
 constexpr std::int64_t kLongestLifetime = 7LL * 24 * 3600;
 constexpr std::int64_t kLongestToken = 30LL * 24 * 3600, kMostUses = 10000;
+
+bool is_for_agents(std::string_view path) {
+  return path == "/v1/sync" || path == "/v1/key" || path == "/v1/leave";
+}
 
 net::HttpResponse answer(int status, const core::Json& body) {
   return {status, {{"content-type", "application/json"}, {"cache-control", "no-store"}}, core::canonical(body), {}};
@@ -78,15 +83,14 @@ core::Result<T> read_body(const net::HttpRequest& request) {
 /// Returns one line of printable text. Agents write it, and people read it.
 std::string one_line(std::string text) {
   if (text.size() > kLongestLine) text = text.substr(0, kLongestLine) + "...";
-  std::ranges::replace_if(
-      text, [](unsigned char c) { return c < ' ' || c == 127; }, ' ');
-  return text;
+  return without_controls(std::move(text));
 }
 
 Report cleaned(Report report) {
   for (std::string* text : {&report.hostname, &report.boot_id, &report.slurm_version, &report.instance_id, &report.key_revision,
                             &report.key_loaded, &report.error, &report.note})
     *text = one_line(std::move(*text));
+  report.conf = without_controls(std::move(report.conf));
   if (report.steps.size() > kMostSteps) report.steps.resize(kMostSteps);
   for (std::string& step : report.steps) step = one_line(std::move(step));
   return report;
@@ -118,6 +122,12 @@ const Node* Server::node_of(const std::string& key) const {
   return found == store_.contents().nodes.end() ? nullptr : &found->second;
 }
 
+bool Server::knows(const std::string& key) const {
+  if (!options_.admin.empty() && key == options_.admin) return true;
+  const Node* node = node_of(key);
+  return node != nullptr && !node->revoked;
+}
+
 // --- Joining ------------------------------------------------------------------------------------------------------
 
 void Server::join(const net::HttpRequest& request, Reply reply) {
@@ -133,12 +143,14 @@ void Server::join(const net::HttpRequest& request, Reply reply) {
                     .conf = wish->conf};
   // Wrong tokens cost no transaction.
   if (auto good = check_token(store_.contents(), ask.token, ask.key, loop_.clock().wall()); !good)
-    return refuse_token(reply, good.error());
+    return refuse_token(ask, reply, good.error());
   if (auto usable = check_host_keys(*wish, files_.key_file(), files_.key_revision()); !usable)
     return joined(ask, {}, usable, reply);
   const auto got = std::make_shared<Joined>();
   store_.commit(
-      [this, ask, got](const Contents& now) { return enlist::join(now, slurm_now(), ask, loop_.clock().wall(), *got); },
+      [this, ask, got](const Contents& now) {
+        return enlist::join(now, slurm_now(), files_.key_revision(), ask, loop_.clock().wall(), *got);
+      },
       [this, alive = std::weak_ptr(alive_), ask, got, reply = std::move(reply)](const core::Result<void>& result) {
         if (!alive.expired()) joined(ask, *got, result, reply);
       });
@@ -146,8 +158,8 @@ void Server::join(const net::HttpRequest& request, Reply reply) {
 
 void Server::joined(const JoinAsk& ask, const Joined& got, const core::Result<void>& result, const Reply& reply) {
   if (!result) {
-    if (result.error().code == ErrorCode::kUnauthorized) return refuse_token(reply, result.error());
-    log_.warn("a host is refused", {{"hostname", one_line(ask.hostname)}, core::error_field(result.error())});
+    if (result.error().code == ErrorCode::kUnauthorized) return refuse_token(ask, reply, result.error());
+    log_.warn("a host is refused", {{"hostname", one_line(ask.hostname)}, {"key", ask.key}, core::error_field(result.error())});
     return reply(refusal(result.error()));
   }
   if (!files_.facts()) return reply(refusal(files_.facts().error()));
@@ -156,14 +168,14 @@ void Server::joined(const JoinAsk& ask, const Joined& got, const core::Result<vo
   reply(answer(200, to_json(JoinReply{got.node, got.pool, files_.facts()->cluster_name, options_.agent_port})));
 }
 
-void Server::refuse_token(const Reply& reply, const core::Error& error) {
+void Server::refuse_token(const JoinAsk& ask, const Reply& reply, const core::Error& error) {
   const core::MonoTime now = loop_.clock().mono();
   if (now - second_began_ >= 1s) {
     second_began_ = now;
     failures_ = 0;
   }
   const bool too_many = ++failures_ > kWrongTokensASecond;
-  if (!too_many) log_.warn("a wrong token is refused");
+  if (!too_many) log_.warn("a wrong token is refused", {{"hostname", one_line(ask.hostname)}, {"key", ask.key}});
   net::HttpResponse told = too_many ? refusal(429, "too many wrong tokens; try again in a second") : refusal(error);
   loop_.after(kWrongTokenAfter, [reply, told = std::move(told)] { reply(told); });
 }
@@ -171,15 +183,36 @@ void Server::refuse_token(const Reply& reply, const core::Error& error) {
 // --- Agents -------------------------------------------------------------------------------------------------------
 
 void Server::serve(const net::HttpRequest& request, Reply reply) {
-  if (!options_.admin.empty() && request.peer_key == options_.admin) return serve_admin(request, std::move(reply));
+  if (!options_.admin.empty() && request.peer_key == options_.admin)
+    return serve_admin(request, logged(path_of(request), std::move(reply)));
   const Node* node = node_of(request.peer_key);
-  if (node == nullptr)
-    return reply(refusal(403,
-                         "this host is not known here, and may have been removed; it must join again, with a new token: "
-                         "slurm-enlist join --again"));
-  if (node->revoked)
-    return reply(refusal(403, "node " + node->name + " is revoked; join again with a new token of pool " + node->pool));
-  serve_node(request, *node, std::move(reply));
+  if (node != nullptr && !node->revoked) return serve_node(request, *node, std::move(reply));
+  std::string why;
+  if (node != nullptr) {
+    why = "node " + node->name + " is revoked; join again with a new token of pool " + node->pool;
+  } else if (is_for_agents(path_of(request))) {
+    why =
+        "this host is not known here, and may have been removed; it must join again, with a new token: slurm-enlist join "
+        "--again";
+  } else {
+    why = "this is not the key of the administrators; run this on the coordinator's host, with the --state of the coordinator";
+  }
+  log_refused(request, why);
+  reply(refusal(403, why));
+}
+
+/// Logs at most one refusal of a key, and kMostRefused in all, in a minute.
+void Server::log_refused(const net::HttpRequest& request, const std::string& why) {
+  const core::MonoTime now = loop_.clock().mono();
+  if (now - minute_began_ >= 1min) {
+    minute_began_ = now;
+    refused_.clear();
+  }
+  if (refused_.size() >= kMostRefused || !refused_.insert(request.peer_key).second) return;
+  const core::Json body = core::parse_json(request.body).value_or(core::Json());
+  log_.warn(
+      "a key is refused",
+      {{"hostname", one_line(core::get_string(body, {"report", "hostname"}))}, {"key", request.peer_key}, {"error", why}});
 }
 
 void Server::serve_node(const net::HttpRequest& request, const Node& node, Reply reply) {
@@ -229,7 +262,7 @@ void Server::settle(const std::string& node, const Sync& sync, Reply reply) {
     answer_if_new(node, earlier.mapped().revision, earlier.mapped().reply, true);
   const int wait = std::clamp(sync.wait_ms, 0, kLongestWait);
   if (answer_if_new(node, sync.revision, reply, wait == 0)) return;
-  Waiter waiter{std::move(reply), sync.revision, std::make_unique<core::Timer>(loop_)};
+  Waiter waiter{std::move(reply), sync.revision, pool_words(node), std::make_unique<core::Timer>(loop_)};
   waiter.limit->set(core::Duration{wait}, [this, node] {
     const auto over = waiters_.extract(node);
     answer_if_new(node, over.mapped().revision, over.mapped().reply, true);
@@ -257,6 +290,23 @@ bool Server::answer_if_new(const std::string& node, const std::string& revision,
   return true;
 }
 
+std::string Server::pool_words(const std::string& node) const {
+  const auto found = store_.contents().nodes.find(node);
+  if (found == store_.contents().nodes.end()) return {};
+  const auto pool = store_.contents().pools.find(found->second.pool);
+  return pool == store_.contents().pools.end() ? std::string() : pool->second.node_conf;
+}
+
+// What a node is told takes some time to work out, and most changes are about one of many nodes.
+void Server::changed(const Changes& changes) {
+  for (auto at = waiters_.begin(); at != waiters_.end();) {
+    const bool concerned =
+        changes.nodes.contains(at->first) || (!changes.pools.empty() && pool_words(at->first) != at->second.words);
+    const bool told = concerned && answer_if_new(at->first, at->second.revision, at->second.reply, false);
+    at = told ? waiters_.erase(at) : std::next(at);
+  }
+}
+
 void Server::changed() {
   for (auto at = waiters_.begin(); at != waiters_.end();) {
     at = answer_if_new(at->first, at->second.revision, at->second.reply, false) ? waiters_.erase(at) : std::next(at);
@@ -280,6 +330,16 @@ void Server::give_key(const std::string& node, Reply reply) {
 }
 
 // --- Administrators -----------------------------------------------------------------------------------------------
+
+Server::Reply Server::logged(const std::string& path, Reply reply) {
+  return [this, alive = std::weak_ptr(alive_), path, reply = std::move(reply)](net::HttpResponse response) {
+    if (response.status != 200 && !alive.expired()) {
+      const core::Json body = core::parse_json(response.body).value_or(core::Json());
+      log_.warn("a command is refused", {{"path", one_line(path)}, {"error", core::get_string(body, {"error"})}});
+    }
+    reply(std::move(response));
+  };
+}
 
 void Server::serve_admin(const net::HttpRequest& request, Reply reply) {
   const std::string path = path_of(request);
@@ -383,8 +443,8 @@ void Server::serve_nodes(const std::string& verb, const net::HttpRequest& reques
   }
   if (verb == "revoke") {
     return change_nodes(
-        nodes, "the key of a node is revoked, and the tokens of its pool are withdrawn", [nodes](const Contents& now) { return enlist::revoke(now, nodes); },
-        std::move(reply));
+        nodes, "the key of a node is revoked, and the tokens of its pool are withdrawn",
+        [nodes](const Contents& now) { return enlist::revoke(now, nodes); }, std::move(reply));
   }
   if (verb == "config") {
     const std::string name = nodes.size() == 1 ? nodes.front() : "", words = core::get_string(*body, {"conf"});

@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "core/log.hpp"
@@ -53,7 +54,12 @@ class Server {
   void join(const net::HttpRequest& request, Reply reply);
   /// Answers a request on the listener for agents and administrators.
   void serve(const net::HttpRequest& request, Reply reply);
-  /// Answers the agents that wait for something that has changed. Call it after each change of the store, and of SlurmFiles.
+  /// Reports whether requests with this key are answered on the listener for agents and administrators with more than a
+  /// refusal.
+  [[nodiscard]] bool knows(const std::string& key) const;
+  /// Answers the agents that wait for something that has changed. Call it after each change of the store.
+  void changed(const Changes& changes);
+  /// The same for all agents. Call it after each change of SlurmFiles.
   void changed();
   /// Answers all agents that wait, now.
   void stop();
@@ -63,16 +69,21 @@ class Server {
   struct Waiter {
     Reply reply;
     std::string revision;  ///< The agent has this.
+    std::string words;     ///< Those of the pool, when the agent was last told.
     std::unique_ptr<core::Timer> limit;
   };
   [[nodiscard]] SlurmNow slurm_now() const;
   [[nodiscard]] const Node* node_of(const std::string& key) const;
   void joined(const JoinAsk& ask, const Joined& got, const core::Result<void>& result, const Reply& reply);
-  void refuse_token(const Reply& reply, const core::Error& error);
+  void refuse_token(const JoinAsk& ask, const Reply& reply, const core::Error& error);
+  void log_refused(const net::HttpRequest& request, const std::string& why);
+  /// Returns a reply that also logs refusals.
+  Reply logged(const std::string& path, Reply reply);
   void serve_admin(const net::HttpRequest& request, Reply reply);
   void serve_node(const net::HttpRequest& request, const Node& node, Reply reply);
   void sync(const net::HttpRequest& request, const Node& node, Reply reply);
   void settle(const std::string& node, const Sync& sync, Reply reply);
+  [[nodiscard]] std::string pool_words(const std::string& node) const;
   bool answer_if_new(const std::string& node, const std::string& revision, const Reply& reply, bool anyway);
   void give_key(const std::string& node, Reply reply);
   void make_pool(const net::HttpRequest& request, Reply reply);
@@ -99,6 +110,8 @@ class Server {
   std::map<std::string, Waiter> waiters_;  ///< By node.
   core::MonoTime second_began_;            ///< The second in which failures_ were counted.
   int failures_ = 0;
+  core::MonoTime minute_began_;    ///< The minute to which refused_ belongs.
+  std::set<std::string> refused_;  ///< The keys whose refusal was logged.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

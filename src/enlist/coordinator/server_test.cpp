@@ -45,7 +45,7 @@ struct ServerTest : ::testing::Test {
     host.files["/etc/slurm/slurm.key"] = kAuthKey;
     store.set().pools["gpu"] = {.name = "gpu"};
     store.set().tokens[digest_of(kSecret)] = {"gpu", loop.clock().wall() + 1h, 1};
-    store.listen([this](const Changes&) { server.changed(); });
+    store.listen([this](const Changes& changes) { server.changed(changes); });
     clusters.set("slurm", {"localhost", 6832}, "key");
     files.start();
     loop.advance(500ms);
@@ -99,6 +99,10 @@ struct ServerTest : ::testing::Test {
   }
   Node& joined(const std::string& name = "gpu-1", const std::string& key = kHost) {
     return store.set().nodes[name] = Node{.name = name, .pool = "gpu", .key = key};
+  }
+  void commit(const Changes& changes) {
+    store.commit([changes](const Contents&) -> core::Result<Changes> { return changes; }, [](const core::Result<void>&) {});
+    loop.advance(0s);
   }
   void slurm_is_away() {
     clusters.remove("slurm");
@@ -234,6 +238,10 @@ TEST_F(ServerTest, WhatCannotWorkIsRefusedAndLeavesNothingBehind) {
   EXPECT_THAT(told(join(with("new", "CPUs=1 RealMemory=1"))), HasSubstr("422 slurmd's release \"new\" cannot be read"));
   EXPECT_THAT(told(join(with("26.05.1", "CPUs=1 Sockets=x"))), HasSubstr("422 slurmd's --conf would be invalid"));
   EXPECT_THAT(told(join(with("26.05.1\n", "CPUs=1"))), HasSubstr("422 slurmd's release: it has control characters"));
+  EXPECT_THAT(told(join(with("26.05.1\u009b", "CPUs=1"))), HasSubstr("422 slurmd's release: it has control characters"));
+  store.set().pools.at("gpu").node_conf = "Topology=default:sw1";
+  EXPECT_THAT(told(join(with("24.11.5", "CPUs=1 RealMemory=1"))),
+              HasSubstr("422 slurmd's --conf would be invalid: Topology: Slurm has it since 25.05, and here is 24.11.5"));
   EXPECT_THAT(told(join(join_body(), "")), HasSubstr("401 the host presented no key"));
   EXPECT_THAT(told(join({{"hostname", "h"}})), HasSubstr("422 secret"));
   EXPECT_THAT(told(join("text")), HasSubstr("422"));
@@ -273,6 +281,17 @@ TEST_F(ServerTest, NobodyJoinsWhileSlurmIsAway) {
   slurm_is_away();
   EXPECT_THAT(told(join(join_body())), HasSubstr("503 Slurm does not answer the coordinator"));
   EXPECT_FALSE(store.contents().tokens.empty());
+}
+
+TEST_F(ServerTest, NobodyJoinsWithoutTheAuthKey) {
+  host.files.erase("/etc/slurm/slurm.key");
+  loop.advance(10s);
+  EXPECT_EQ(told(join(join_body())), "503 there is neither slurm.jwks nor slurm.key in /etc/slurm");
+  EXPECT_THAT(store.contents().nodes, IsEmpty());
+  EXPECT_EQ(store.contents().tokens.at(digest_of(kSecret)).uses_left, 1);
+  host.files["/etc/slurm/slurm.key"] = kAuthKey;
+  loop.advance(10s);
+  EXPECT_THAT(told(join(join_body())), HasSubstr("200"));
 }
 
 TEST_F(ServerTest, AFullDiskIsNoNode) {
@@ -353,6 +372,22 @@ TEST_F(ServerTest, AnAgentWaitsForWhatIsNew) {
   EXPECT_NE(core::get_string(body(again), {"revision"}), next);
 }
 
+TEST_F(ServerTest, WhatConcernsOthersIsNoWorkForAnAgentThatWaits) {
+  joined();
+  const std::string revision = core::get_string(body(sync(kReport)), {"revision"});
+  const Answer waits = sync(kReport, revision, 30000);
+  loop.advance(0s);
+  // It would be found if this agent were looked at.
+  store.set().nodes["gpu-1"].message = "news";
+  commit({.nodes = {{"gpu-3", Node{.name = "gpu-3", .pool = "gpu", .key = kOtherHost}}}});
+  commit({.pools = {{"gpu", Pool{.name = "gpu", .next_number = 4}}, {"cpu", Pool{.name = "cpu"}}}});
+  commit({.tokens = {{"t", Token{.pool = "gpu"}}}, .values = {{"v", core::Json()}}});
+  EXPECT_FALSE(*waits);
+  commit({.pools = {{"gpu", Pool{.name = "gpu", .node_conf = "Weight=7"}}}});
+  ASSERT_TRUE(*waits);
+  EXPECT_EQ(core::get_string(body(waits), {"desired", "node_conf"}), "Weight=7");
+}
+
 TEST_F(ServerTest, AnAgentIsAnsweredWhenTheWaitIsOver) {
   joined();
   const std::string revision = core::get_string(body(sync(kReport)), {"revision"});
@@ -397,10 +432,34 @@ TEST_F(ServerTest, KeysThatAreNotKnownGetNothing) {
             "403 this host is not known here, and may have been removed; it must join again, with a new token: slurm-enlist "
             "join --again");
   EXPECT_THAT(told(sync(kReport, "", 0, "")), HasSubstr("403"));
+  EXPECT_THAT(told(ask("GET", "/v1/pools", nullptr, kHost)), HasSubstr("403 this is not the key of the administrators"));
   joined().revoked = true;
   for (const Answer& answer : {sync(kReport), ask("GET", "/v1/key", nullptr, kHost)})
     EXPECT_THAT(told(answer), HasSubstr("403 node gpu-1 is revoked"));
   EXPECT_EQ(store.commits, 0);
+}
+
+TEST_F(ServerTest, WhoIsRefusedIsInTheLogOnceAMinute) {
+  const auto lines = [this](const std::string& text) {
+    int out = 0;
+    for (std::size_t at = log.text.find(text); at != std::string::npos; at = log.text.find(text, at + 1)) ++out;
+    return out;
+  };
+  Report report = kReport;
+  report.hostname = "host\na";
+  for (int i = 0; i < 3; ++i) told(sync(report));
+  EXPECT_EQ(lines("a key is refused"), 1);
+  EXPECT_THAT(log.text, HasSubstr(R"("hostname":"host a","key":")" + kHost + "\""));
+  joined("gpu-1", kOtherHost).revoked = true;
+  told(ask("GET", "/v1/key", nullptr, kOtherHost));
+  EXPECT_EQ(lines("node gpu-1 is revoked"), 1);
+  loop.advance(1min);
+  told(sync(report));
+  EXPECT_EQ(lines("a key is refused"), 3);
+  for (int i = 0; i < 200; ++i) ask("GET", "/v1/key", nullptr, std::to_string(i));
+  EXPECT_EQ(lines("a key is refused"), 102) << "many keys do not fill the disk";
+  told(join(join_body("wrong"), kOtherHost));
+  EXPECT_THAT(log.text, HasSubstr(R"("msg":"a wrong token is refused","hostname":"host-a","key":")" + kOtherHost + "\""));
 }
 
 TEST_F(ServerTest, ARevokedAgentThatWaitsIsTold) {
@@ -424,12 +483,14 @@ TEST_F(ServerTest, AnAgentSpeaksForItsNodeOnly) {
 TEST_F(ServerTest, WhatAnAgentSaysIsOneLine) {
   joined();
   Report report = kReport;
-  report.error = "first\nsecond\x1b[0m" + std::string(5000, 'x');
+  report.error = "first\nsecond\x1b[0m\u009b1mthird \u00a0 \u00db" + std::string(5000, 'x');
+  report.conf = "CPUs=4 Comment=\u009b1m";
   sync(report);
   loop.advance(0s);
   const std::string& error = store.contents().nodes.at("gpu-1").report.error;
   EXPECT_LT(error.size(), 1010U);
-  EXPECT_THAT(error, ::testing::StartsWith("first second [0m"));
+  EXPECT_THAT(error, ::testing::StartsWith("first second [0m  1mthird \u00a0 \u00dbx"));
+  EXPECT_EQ(store.contents().nodes.at("gpu-1").report.conf, "CPUs=4 Comment=  1m");
 }
 
 // --- Administrators -----------------------------------------------------------------------------------------------
@@ -451,6 +512,7 @@ TEST_F(ServerTest, APoolThatCannotBeIsRefused) {
   EXPECT_THAT(make("cpu", "Nodes=a"), HasSubstr("422"));
   EXPECT_THAT(make("cpu", "", "State=IDLE"), HasSubstr("422"));
   EXPECT_THAT(make("cpu", "", "Bogus=1"), HasSubstr("422 node words: Bogus"));
+  EXPECT_THAT(log.text, HasSubstr(R"("msg":"a command is refused","path":"/v1/pools","error":"node words: Bogus)"));
   EXPECT_THAT(make("gpu", "MaxTime=60"), HasSubstr("409 pool gpu exists already"));
   host.files["/etc/slurm/slurm.conf"] = "ClusterName=site\nSlurmctldHost=ctl\nNodeSet=sets Feature=x\n";
   http.on("GET", kBase + "/nodes/", slurm::testing::nodes(slurm::testing::node("login", R"("IDLE")"), 200));

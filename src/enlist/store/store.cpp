@@ -82,6 +82,7 @@ class Database {
     done = run("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL");
     if (done && !*ours) done = make_tables();
     if (done) done = make_private();
+    if (done) done = check();
     if (done) done = prepare();
     return done;
   }
@@ -200,6 +201,16 @@ class Database {
     if (chmod(file_.c_str(), 0600) != 0) return system_failure();
     if (chmod((file_.string() + "-wal").c_str(), 0600) != 0 && errno != ENOENT) return system_failure();
     return {};
+  }
+
+  /// Looks for damage that reading would not find: the rows of a copy that was restored beside the journal of another file are
+  /// a mix of both.
+  core::Result<void> check() {
+    Statement select;
+    if (auto prepared = prepare(select, "PRAGMA quick_check(1)"); !prepared) return prepared;
+    const int code = sqlite3_step(select.get());
+    if (code != SQLITE_ROW) return failure(code);
+    return column_text(select.get(), 0) == "ok" ? core::Result<void>{} : failure(SQLITE_CORRUPT);
   }
 
   core::Result<void> prepare() {

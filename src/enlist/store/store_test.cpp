@@ -295,6 +295,38 @@ TEST_F(StoreTest, ARowThatCannotBeReadIsNotPassedOver) {
   ASSERT_TRUE(open());
 }
 
+TEST_F(StoreTest, ACopyBesideTheJournalOfALaterFileIsDamaged) {
+  const auto rows = [](const char* prefix, int count, std::size_t size, int drop = 1) {
+    Changes out;
+    for (int i = 0; i < count; ++i) {
+      const std::string name = prefix + std::to_string(i);
+      if (i % 2 == drop) {
+        out.values[name] = std::nullopt;
+      } else {
+        out.values[name] = std::string(size, 'x');
+      }
+    }
+    return out;
+  };
+  const fs::path journal = file.string() + "-wal", copy = folder.path / "copy";
+  ASSERT_TRUE(open());
+  ASSERT_TRUE(commit(rows("n", 200, 1500, 2)));
+  store = nullptr;
+  fs::copy_file(file, copy);
+  // So many pages that SQLite has begun the journal anew: it has some pages of the later file only.
+  ASSERT_TRUE(open());
+  ASSERT_TRUE(commit(rows("n", 200, 3000)));
+  for (std::size_t i = 0; i < 8; ++i) ASSERT_TRUE(commit(rows("m", 300, 900 + i * 200, 2)));
+  fs::copy_file(journal, folder.path / "journal");
+  store = nullptr;
+  fs::copy_file(copy, file, fs::copy_options::overwrite_existing);
+  fs::copy_file(folder.path / "journal", journal);
+  const auto opened = open();
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().code, ErrorCode::kInvalid);
+  EXPECT_THAT(opened.error().message, HasSubstr("is damaged: restore it from a backup"));
+}
+
 TEST_F(StoreTest, MissingFoldersAreNamed) {
   const auto opened = Store::open(loop, folder.path / "a" / "b.db");
   ASSERT_FALSE(opened);
