@@ -29,6 +29,7 @@ struct Leave {
   core::MonoTime now = kBegin;
   std::optional<core::MonoTime> asked_at = kBegin, heard_at = kBegin, kept_since;
   core::MonoTime requested_at = kBegin;
+  std::string_view why{};
 
   Leave() {
     node.phase = Phase::kDraining;
@@ -84,8 +85,13 @@ struct Leave {
     slurm->requested_at = requested_at;
     if (in_slurm) slurm->nodes["gpu-1"] = std::make_shared<slurm::Node>(record);
     for (const slurm::Job& one : jobs) slurm->jobs[one.id] = std::make_shared<slurm::Job>(one);
-    return judge_leave(
-        {.node = node, .slurm = slurm, .asked_at = asked_at, .heard_at = heard_at, .kept_since = kept_since, .now = now});
+    return judge_leave({.node = node,
+                        .slurm = slurm,
+                        .asked_at = asked_at,
+                        .heard_at = heard_at,
+                        .kept_since = kept_since,
+                        .now = now,
+                        .why = why});
   }
 };
 
@@ -126,6 +132,15 @@ const std::vector<LeaveRow>& leave_table() {
        "to drain it", "drain"},
       {"somebody else drains it", [](Leave& c) { c.record.reason = "fan"; }, Phase::kStopping, "the agent stops slurmd",
        "stop"},
+      {"it was to get other words before", [](Leave& c) { c.record.reason = held(kConfigures); }, Phase::kDraining,
+       "to drain it", "drain"},
+      {"the reason is given",
+       [](Leave& c) {
+         c.record.reason = held(kConfigures);
+         c.why = kConfigures;
+       },
+       Phase::kStopping, "the agent stops slurmd", "stop"},
+      {"another reason is given", [](Leave& c) { c.why = kConfigures; }, Phase::kDraining, "to drain it", "drain"},
       {"being undrained", [](Leave& c) { c.record.state.flags.insert("UNDRAIN"); }, Phase::kDraining, "to drain it", "drain"},
 
       // --- Waiting for what runs there, by every sign ---
