@@ -1626,13 +1626,13 @@ def the_key_of_units_of_a_charm_moves_to_another_file(site):
     move = '''printf '{"keys": [{"alg": "HS256", "kty": "oct", "kid": "first", "k": "%s"}]}' "$(base64 -w0 slurm.key)" >slurm.jwks
         chmod 0600 slurm.jwks && chown --reference=slurm.key slurm.jwks'''
     for file, command in (("slurm.jwks", move), ("slurm.key", "rm slurm.jwks")):
-        before = set(site.processes("h1", "/usr/sbin/slurmd"))
+        before, registered = set(site.processes("h1", "/usr/sbin/slurmd")), site.registered("gpu-0")
         site.run("ctl", "sh", "-c", f"cd /etc/slurm && {command}")
         juju.everywhere("update-status")
         there = [name for name in site.out("h1", "ls", "/etc/slurm").split() if name in ("slurm.key", "slurm.jwks")]
         expect(there == [file], f"the key is in {there}")
         expect(len(before) == 1 and not before & set(site.processes("h1", "/usr/sbin/slurmd")), "slurmd was not started again")
-        wait("slurmd responds", lambda: "NOT_RESPONDING" not in site.records()["gpu-0"]["state"], LIMIT)
+        wait("slurmd has registered again", lambda registered=registered: site.registered("gpu-0") > registered, LIMIT)
         expect(site.out("h1", "srun", "--mem=100", "hostname") == "h1", f"no job runs with {file}")
         expect(juju.statuses["gpu/0"][0] == "active", f"{juju.statuses}")
         # slurmd has nothing to do for the next hook, nor does it stumble over its next reload.

@@ -75,8 +75,9 @@ class ComputeHook {
     if (plan.obstacle) return plan.not_published ? plan.not_published : plan.obstacle;
     if (auto done = act(plan); !done) return blocked("slurmd does not start: " + done.error().message);
     Status status = observe(plan.start || plan.reload);
-    if (lost_ && !plan.start && !plan.reload) {
-      // slurmd registers when it starts or reloads, and not by itself.
+    if (lost_ && seen_.event.name == "update-status") {
+      // slurmd registers when it starts or reloads, and not by itself. Of a node that Slurm refuses, other hooks do not wait
+      // for that each time.
       if (auto done = parts_.slurmd.reload(); !done) return blocked("slurmd does not register again: " + done.error().message);
       status = observe(true);
     }

@@ -30,6 +30,7 @@ struct Leave {
   std::optional<core::MonoTime> asked_at = kBegin, heard_at = kBegin, kept_since;
   core::MonoTime requested_at = kBegin;
   std::string two_hosts;
+  std::string_view why{};
 
   Leave() {
     node.phase = Phase::kDraining;
@@ -98,7 +99,8 @@ struct Leave {
                         .heard_at = heard_at,
                         .kept_since = kept_since,
                         .now = now,
-                        .two_hosts = two_hosts});
+                        .two_hosts = two_hosts,
+                        .why = why});
   }
 };
 
@@ -175,6 +177,15 @@ const std::vector<LeaveRow>& leave_table() {
        "to drain it", "drain"},
       {"somebody else drains it", [](Leave& c) { c.record.reason = "fan"; }, Phase::kStopping, "the agent stops slurmd",
        "stop"},
+      {"it was to get other words before", [](Leave& c) { c.record.reason = held(kConfigures); }, Phase::kDraining,
+       "to drain it", "drain"},
+      {"the reason is given",
+       [](Leave& c) {
+         c.record.reason = held(kConfigures);
+         c.why = kConfigures;
+       },
+       Phase::kStopping, "the agent stops slurmd", "stop"},
+      {"another reason is given", [](Leave& c) { c.why = kConfigures; }, Phase::kDraining, "to drain it", "drain"},
       {"being undrained", [](Leave& c) { c.record.state.flags.insert("UNDRAIN"); }, Phase::kDraining, "to drain it", "drain"},
 
       // --- Waiting for what runs there, by every sign ---
