@@ -1083,6 +1083,10 @@ def a_pool_that_slurmctld_refuses_is_rolled_back(site):
     expect(not site.pools()["gpu"].get("problem"), f"pool gpu has the problem {site.pools()['gpu']['problem']}")
     site.ready("gpu-1")
     expect(site.out("ctl", "srun", "hostname") == "h1", "no job runs any more")
+    site.run("ctl", "slurm-enlist", "pool", "remove", "bad", "--wait", str(LIMIT))
+    expect(list(site.pools()) == ["gpu"], "the refused pool is there still")
+    site.pool("good")
+    wait("slurmctld has the next pool", lambda: "PartitionName=good" in site.run("ctl", "scontrol", "show", "partition", "good", check=False).stdout, LIMIT)
 
 
 @test(hosts=3)

@@ -237,6 +237,9 @@ int EnlistProgram::join(World& world, EnlistHost& host, const std::string& token
                            if (!reply) throw Killed();
                            return *std::move(reply);
                          },
+                         .slurmd = [&](const auto&) -> core::Result<std::shared_ptr<enlist::Service>> {
+                           return enlist::systemd_service(machine, EnlistHost::kSlurmd);
+                         },
                          .read_input = [] { return std::string(); },
                          .write_out = said,
                          .write_err = said,

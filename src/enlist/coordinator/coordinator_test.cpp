@@ -326,6 +326,17 @@ TEST_F(CoordinatorTest, ASilentNodeIsNamed) {
   EXPECT_EQ(node().phase, Phase::kReady);
 }
 
+TEST_F(CoordinatorTest, AHostThatJoinsLateIsNotSilent) {
+  loop.advance(10min);
+  store.commit([](const Contents&) { return Changes{.nodes = {{"gpu-2", Node{.name = "gpu-2", .pool = "gpu", .key = "k"}}}}; },
+               [](const core::Result<void>& result) { EXPECT_TRUE(result); });
+  loop.advance(110s);
+  EXPECT_EQ(store.contents().nodes.at("gpu-2").phase, Phase::kPending);
+  EXPECT_EQ(node().phase, Phase::kSilent) << "this one has had its time";
+  loop.advance(20s);
+  EXPECT_EQ(store.contents().nodes.at("gpu-2").phase, Phase::kSilent);
+}
+
 /// Returns the reason of the drain that was last posted.
 std::string last_drain(const std::vector<core::Json>& posted) {
   if (posted.empty() || posted.back().at("state") != core::Json::array({"DRAIN"})) return {};

@@ -15,15 +15,18 @@ NodesController::NodesController(core::Loop& loop, Store& store, slurm::Clusters
       cluster_(std::move(cluster)),
       wake_(std::move(wake)),
       max_node_count_(std::move(max_node_count)),
-      forget_dead_after_(forget_dead_after),
-      began_(loop.clock().mono()) {}
+      forget_dead_after_(forget_dead_after) {}
+
+NodesController::Seen& NodesController::seen_of(const std::string& node) {
+  return seen_.try_emplace(node, Seen{.since = loop_.clock().mono()}).first->second;
+}
 
 void NodesController::start() {
   for (const auto& [name, node] : store_.contents().nodes) wake_({"", name});
 }
 
 bool NodesController::reports(const Node& node, const Report& report) {
-  Boots& boots = seen_[node.name].boots;
+  Boots& boots = seen_of(node.name).boots;
   const core::MonoTime now = loop_.clock().mono();
   const bool before = boots.two_hosts(now).empty();
   // An earlier coordinator may have heard of another host.
@@ -35,7 +38,7 @@ bool NodesController::reports(const Node& node, const Report& report) {
 }
 
 void NodesController::heard(const std::string& node) {
-  Seen& seen = seen_[node];
+  Seen& seen = seen_of(node);
   const bool first = !seen.heard_at;
   seen.heard_at = loop_.clock().mono();
   const auto record = store_.contents().nodes.find(node);
@@ -89,7 +92,7 @@ std::shared_ptr<const NodeObserved> NodesController::observe_typed(const run::Ke
     return out;
   }
   const Node& node = found->second;
-  Seen& seen = seen_[key.name];
+  Seen& seen = seen_of(key.name);
   follow(seen, node, context.mono);
   out->node = node;
   if (const auto pool = store_.contents().pools.find(node.pool); pool != store_.contents().pools.end())
@@ -100,7 +103,7 @@ std::shared_ptr<const NodeObserved> NodesController::observe_typed(const run::Ke
   out->registered = seen.registered;
   out->started_at = seen.started_at;
   out->heard_at = seen.heard_at;
-  if (!out->heard_at && context.mono - began_ >= kSilentAfter) out->heard_at = began_;
+  if (!out->heard_at && context.mono - seen.since >= kSilentAfter) out->heard_at = seen.since;
   out->max_node_count = max_node_count_();
   out->forget_dead_after = forget_dead_after_;
   out->two_hosts = seen.boots.two_hosts(context.mono);

@@ -37,16 +37,18 @@ class NodesController final : public run::TypedController<NodeObserved> {
  private:
   /// What this process has seen of a node. It is not stored, because it is about times of this process.
   struct Seen {
-    std::string instance_id;
+    core::MonoTime since{};  ///< When this process first saw it: its own start, or the join of the host.
+    std::string instance_id{};
     core::WallTime started{};
     std::uint64_t registrations = 0;
-    std::optional<core::MonoTime> running_since, registered_at, started_at, heard_at;
+    std::optional<core::MonoTime> running_since{}, registered_at{}, started_at{}, heard_at{};
     int registered = 0;
-    std::optional<core::MonoTime> leave_asked_at, kept_since;
-    std::string leave_asked;  ///< What is wished: "leave", or the other words. "": neither.
-    std::string kept_by;      ///< Leaves::kept_by.
-    Boots boots;
+    std::optional<core::MonoTime> leave_asked_at{}, kept_since{};
+    std::string leave_asked{};  ///< What is wished: "leave", or the other words. "": neither.
+    std::string kept_by{};      ///< Leaves::kept_by.
+    Boots boots{};
   };
+  Seen& seen_of(const std::string& node);
   /// Takes what the report says about slurmd.
   static void follow(Seen& seen, const Node& node, core::MonoTime now);
   static void observe_leave(Seen& seen, NodeObserved& out);
@@ -61,7 +63,6 @@ class NodesController final : public run::TypedController<NodeObserved> {
   std::function<std::optional<std::size_t>()> max_node_count_;
   std::optional<core::Duration> forget_dead_after_;
   std::map<std::string, Seen> seen_;
-  core::MonoTime began_;
 };
 
 }  // namespace enlist

@@ -291,9 +291,12 @@ void remove_pools(const PoolsObserved& observed, bool in_force, Problems& proble
       problems.emplace(pool_name, "it is being removed: " + what);
     };
     const auto left = observed.left.find(name);
-    const std::vector<std::string> jobs = in_force ? jobs_in(*observed.slurm, name) : std::vector<std::string>();
+    // slurmctld may refuse the words of a pool also with State=DRAIN. A partition that it does not have takes no jobs.
+    const bool absent = observed.slurm && observed.slurm->complete() && !observed.slurm->partitions.contains(name);
+    const bool drains = in_force || absent;
+    const std::vector<std::string> jobs = drains ? jobs_in(*observed.slurm, name) : std::vector<std::string>();
     plan.wake_after(kJobsPoll, "a pool is being removed");
-    if (!in_force) {
+    if (!drains) {
       told("slurmctld is to take no new jobs for it");
     } else if (!jobs.empty()) {
       const bool many = jobs.size() > kNamedJobs;

@@ -546,6 +546,9 @@ TEST_F(PoolsPlan, ALoadedFileThatIsNotKnownEndsNoJobs) {
 // Requirement 28
 TEST_F(PoolsPlan, RemovesAPoolAfterItsJobsAndItsNodes) {
   Pools pools = of({pool("cpu"), pool("gpu", "State=UP MaxTime=60")});
+  store(state_of(pools));
+  observed.file = text(pools);
+  load(pools);
   pools["gpu"].removing = true;
   observed.pools = pools;
   EXPECT_THAT(text(pools), HasSubstr("PartitionName=gpu Nodes=gpu MaxTime=60 State=DRAIN\n"));
@@ -569,6 +572,23 @@ TEST_F(PoolsPlan, RemovesAPoolAfterItsJobsAndItsNodes) {
   observed.pools.erase("gpu");
   EXPECT_THAT(steps(), testing::Contains("write"));
   EXPECT_THAT(act<WritePoolFile>()->text, testing::Not(HasSubstr("gpu")));
+}
+
+TEST_F(PoolsPlan, APoolThatSlurmctldRefusesCanBeRemoved) {
+  observed.pools = both;
+  observed.pools["gpu"].removing = true;
+  State state = state_of(cpu);
+  state.refused_hash = hash(observed.pools);
+  state.refused_reason = "bad line";
+  state.refused_by = "26.05.5";
+  state.refused_at = observed.context.now;
+  store(state);
+  observed.left["gpu"] = {.nodes = 1, .staying = 1};
+  EXPECT_THAT(steps(), testing::Contains("leave"));
+  observed.left.clear();
+  EXPECT_THAT(steps(), testing::Contains("forget"));
+  silence();
+  EXPECT_THAT(steps(), testing::Not(testing::Contains("forget"))) << "it may have the partition";
 }
 
 // Requirement 48
