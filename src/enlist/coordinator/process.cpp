@@ -26,7 +26,7 @@ constexpr core::Duration kDrain{5000};
 constexpr std::size_t kLongestRequest = 256 * 1024;
 constexpr std::size_t kSlurmReplies = 1UL << 28;
 
-constexpr std::size_t kLongestHost = 253;  // RFC 1035
+constexpr std::size_t kLongestAddress = 253;  // RFC 1035
 constexpr std::string_view kHostLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_:%";
 
 std::string own_host_name() {
@@ -77,7 +77,7 @@ class Process final : public run::Shell {
     if (!admin) return fail("the administrators' key", admin.error());
     if (address_.empty()) address_ = own_host_name();
     // A token must stay one plain word.
-    if (address_.size() > kLongestHost || address_.find_first_not_of(kHostLetters) != std::string::npos)
+    if (address_.size() > kLongestAddress || address_.find_first_not_of(kHostLetters) != std::string::npos)
       return fail("--address", core::fail(core::ErrorCode::kInvalid,
                                           address_ + ": must be a name or an IP address, of at most 253 characters")
                                    .error());

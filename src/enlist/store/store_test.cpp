@@ -316,7 +316,7 @@ TEST_F(StoreTest, ACopyBesideTheJournalOfALaterFileIsDamaged) {
   // So many pages that SQLite has begun the journal anew: it has some pages of the later file only.
   ASSERT_TRUE(open());
   ASSERT_TRUE(commit(rows("n", 200, 3000)));
-  for (std::size_t i = 0; i < 8; ++i) ASSERT_TRUE(commit(rows("m", 300, 900 + i * 200, 2)));
+  for (std::size_t i = 0; i < 20; ++i) ASSERT_TRUE(commit(rows("m", 300, 900 + i * 200, 2)));
   fs::copy_file(journal, folder.path / "journal");
   store = nullptr;
   fs::copy_file(copy, file, fs::copy_options::overwrite_existing);
