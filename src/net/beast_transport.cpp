@@ -51,7 +51,12 @@ core::Result<void> check(const HttpRequest& request) {
   return {};
 }
 
+bool is_path(const Endpoint& endpoint) {
+  return endpoint.host.starts_with('/');
+}
+
 std::string host_header(const Endpoint& endpoint) {
+  if (is_path(endpoint)) return "localhost";
   const bool ipv6 = endpoint.host.find(':') != std::string::npos;
   std::string host = ipv6 ? "[" + endpoint.host + "]" : endpoint.host;
   const std::uint16_t usual = endpoint.scheme == "https" ? 443 : 80;
@@ -132,6 +137,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
         idle_timer_(loop) {}
 
   void connect() {
+    if (is_path(endpoint_)) return stream_.connect(endpoint_.host, on_connected());
     ErrorCode no_address;
     const auto address = asio::ip::make_address(endpoint_.host, no_address);
     // One thread resolves all names, one after another. Addresses need no DNS and must not wait behind names.
@@ -180,14 +186,18 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
  private:
   void connect_to(const std::vector<tcp::endpoint>& addresses) {
-    stream_.connect(addresses, kPatience, [self = shared_from_this()](const ErrorCode& error) {
+    stream_.connect(addresses, kPatience, on_connected());
+  }
+
+  SocketStream::Handler on_connected() {
+    return [self = shared_from_this()](const ErrorCode& error) {
       if (self->closed_) return;
       if (error) return self->fail_with(self->place("connect") + error.message());
       ErrorCode ignored;
       self->stream_.socket().set_option(tcp::no_delay(true), ignored);
       ask_whether_alive(self->stream_.socket());
       self->handshake();
-    });
+    };
   }
 
   void handshake() {
@@ -200,7 +210,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
     });
   }
 
-  std::string place(std::string_view what) const { return fmt::format("{} {}:{}: ", what, endpoint_.host, endpoint_.port); }
+  std::string place(std::string_view what) const {
+    return fmt::format("{} {}{}: ", what, endpoint_.host, is_path(endpoint_) ? "" : fmt::format(":{}", endpoint_.port));
+  }
 
   void set_fenced(bool fenced) {
     ErrorCode ignored;

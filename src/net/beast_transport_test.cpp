@@ -11,6 +11,7 @@
 #include <array>
 #include <atomic>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/write.hpp>
 #include <filesystem>
 #include <memory>
@@ -88,6 +89,51 @@ class RawServer {
 };
 
 const std::string kOk = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
+TEST_F(NetTest, TalksOverAUnixSocket) {
+  std::string folder = std::filesystem::temp_directory_path() / "net-unix-XXXXXX";
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  const std::string path = folder + "/socket";
+  asio::local::stream_protocol::acceptor acceptor(loop.context(), asio::local::stream_protocol::endpoint(path));
+  std::string received;
+  std::array<char, 4096> buffer{};
+  std::optional<asio::local::stream_protocol::socket> peer;
+  int connections = 0;
+  std::function<void()> read = [&] {
+    peer->async_read_some(asio::buffer(buffer), [&](boost::system::error_code error, std::size_t n) {
+      if (error) return;
+      received.append(buffer.data(), n);
+      if (received.ends_with("\r\n\r\n"))
+        asio::write(*peer, asio::buffer(std::string("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi")));
+      read();
+    });
+  };
+  acceptor.async_accept([&](boost::system::error_code error, asio::local::stream_protocol::socket socket) {
+    ASSERT_FALSE(error);
+    ++connections;
+    peer.emplace(std::move(socket));
+    read();
+  });
+  {
+    BeastTransport transport(loop, {.host = path});
+    for (int i = 0; i < 2; ++i) {
+      const auto reply = fetch(transport, {.target = "/x"});
+      ASSERT_TRUE(reply) << reply.error().message;
+      EXPECT_EQ(reply->body, "hi");
+    }
+  }
+  EXPECT_EQ(received, "GET /x HTTP/1.1\r\nhost: localhost\r\n\r\nGET /x HTTP/1.1\r\nhost: localhost\r\n\r\n");
+  EXPECT_EQ(connections, 1) << "it is kept";
+  acceptor.close();
+  std::filesystem::remove_all(folder);
+  for (const std::string& wrong : {path, "/" + std::string(200, 'x')}) {
+    BeastTransport transport(loop, {.host = wrong});
+    const auto reply = fetch(transport, {});
+    ASSERT_FALSE(reply);
+    EXPECT_EQ(reply.error().code, ErrorCode::kUnavailable);
+    EXPECT_THAT(reply.error().message, HasSubstr("connect " + wrong + ": ")) << reply.error().message;
+  }
+}
 
 TEST_F(NetTest, GoesThereAndBack) {
   HttpServer server(loop, {}, [](HttpRequest request, Responder responder) {

@@ -2,6 +2,9 @@
 
 #include <openssl/err.h>
 #include <openssl/x509_vfy.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <boost/asio/buffer.hpp>
@@ -10,6 +13,7 @@
 #include <boost/asio/ssl/error.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
+#include <cerrno>
 
 #include "net/certificate.hpp"
 
@@ -330,6 +334,21 @@ tcp::socket& SocketStream::socket() {
 
 void SocketStream::connect(const std::vector<tcp::endpoint>& addresses, core::Duration patience, Handler handler) {
   impl_->connect(addresses, 0, patience, std::move(handler));
+}
+
+// Asio only looks at the descriptor, so one type serves both. Connecting to a Unix socket never waits: it fails if too many
+// others wait to be accepted.
+void SocketStream::connect(const std::string& path, Handler handler) {
+  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+  ErrorCode error;
+  if (path.size() >= sizeof address.sun_path) error = asio::error::name_too_long;
+  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  const int fd = error ? -1 : ::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (!error && (fd < 0 || ::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0))
+    error.assign(errno, asio::error::get_system_category());
+  if (!error) impl_->socket.assign(tcp::v4(), fd, error);
+  if (error && fd >= 0) ::close(fd);
+  asio::post(impl_->socket.get_executor(), [handler = std::move(handler), error] { handler(error); });
 }
 
 void SocketStream::handshake_client(const std::string& name, bool skip_verify, Handler handler) {

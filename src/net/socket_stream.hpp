@@ -1,5 +1,5 @@
-// One TCP connection, plain or TLS. Its handlers are type-erased, so that only one source instantiates Asio's templates.
-// Private to this folder.
+// One connection over TCP, plain or TLS, or over a Unix socket. Its handlers are type-erased, so that only one source
+// instantiates Asio's templates. Private to this folder.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -37,6 +37,8 @@ class SocketStream {
   boost::asio::ip::tcp::socket& socket();
   /// Tries the addresses in turn, each but the last for at most `patience`. Fails with the error of the last address.
   void connect(const std::vector<boost::asio::ip::tcp::endpoint>& addresses, core::Duration patience, Handler handler);
+  /// Connects to the Unix socket with this path. What belongs to TCP only has no effect then.
+  void connect(const std::string& path, Handler handler);
   /// Does the TLS handshake, and verifies `name` (host name or IP address) unless skip_verify. Plain TCP: calls the handler.
   void handshake_client(const std::string& name, bool skip_verify, Handler handler);
   void handshake_server(Handler handler);

@@ -25,7 +25,7 @@ struct Tls {
 
 struct Endpoint {
   std::string scheme = "http";  ///< "http" or "https".
-  std::string host{};           ///< Name or IP address (IPv6 without brackets).
+  std::string host{};           ///< Name, IP address (IPv6 without brackets), or path of a Unix socket ("/run/x.sock").
   std::uint16_t port = 80;
   Tls tls{};
   friend bool operator==(const Endpoint&, const Endpoint&) = default;

@@ -196,6 +196,53 @@ def a_coordinator_that_is_killed_disturbs_nothing(site):
     site.ends_well(job, "h1")
 
 
+@test(hosts=1)
+def nobody_else_reaches_slurmrestd(site):
+    """The coordinator sends tokens of SlurmUser to its slurmrestd, and to nobody who takes its place."""
+    with_pool(site)
+    folder = "/run/slurm-enlist-coordinator"
+    expect(site.out("ctl", "stat", "-c", "%a %U", folder) == "700 slurm-enlist", "the folder of the socket is open to others")
+    pid = next(iter(site.processes("ctl", "slurmrestd")))
+    listens = site.out("ctl", "sh", "-c", f"for fd in /proc/{pid}/fd/*; do readlink $fd; done; cat /proc/net/unix")
+    expect(f"{folder}/slurmrestd." in listens, f"its socket is elsewhere: {listens}")
+    ports = {int(line.split()[1].split(":")[1], 16) for line in site.out("ctl", "cat", "/proc/net/tcp", "/proc/net/tcp6").splitlines()
+             if len(line.split()) > 3 and line.split()[3] == "0A"}
+    expect({6830, 6831} <= ports and 6832 not in ports, f"these ports are open: {ports}")
+    # A slurmrestd that is killed removes nothing, and the next one listens all the same.
+    site.end("ctl", "slurmrestd")
+    wait("another one runs", lambda: site.processes("ctl", "slurmrestd"), LIMIT)
+    site.enlist("h1")
+    site.ready("gpu-1")
+
+
+@test(hosts=2)
+def a_copied_host_is_noticed(site):
+    """The copy has the key of the node, and another slurmd. Slurm itself ends jobs when the copy's slurmd registers."""
+    with_pool(site)
+    site.enlist("h1")
+    site.ready("gpu-1")
+    files = site.out("h1", "sh", "-c", "tar -C /var/lib -cz slurm-enlist | base64 -w0")
+    site.run("h2", "sh", "-c", "base64 -d | tar -C /var/lib -xz", text=files)
+    site.agent("h2")
+    message = site.phase("gpu-1", "Impostor")
+    expect(message.startswith("two hosts use the key of this node") and "h1 (boot " in message and "h2 (boot " in message, message)
+    wait("the hosts are told", lambda: site.status("h2")["message"] == message == site.status("h1")["message"], LIMIT)
+    site.run("ctl", "slurm-enlist", "node", "remove", "gpu-1", "--wait", "0")
+    site.phase("gpu-1", "Stuck")
+    time.sleep(10)
+    expect("gpu-1" in site.records() and site.processes("h1", "/usr/sbin/slurmd"), "the copy has spoken for the node")
+    site.run("ctl", "slurm-enlist", "node", "keep", "gpu-1")
+    # What the documentation says.
+    site.end("h2", "slurm-enlist agent")
+    site.end("h2", "/usr/sbin/slurmd")
+    site.run("h2", "rm", "-r", "/var/lib/slurm-enlist")
+    expect(site.enlist("h2") == ["gpu-2"], "the copy has not joined as another node")
+    site.ready("gpu-2")
+    wait("two hosts are seen no more", lambda: site.nodes()["gpu-1"]["phase"] != "Impostor", 5 * LIMIT)
+    site.run("h1", "kill", "-HUP", str(next(iter(site.processes("h1", "/usr/sbin/slurmd")))))
+    site.ready("gpu-1")
+
+
 @test(hosts=2)
 def hosts_work_without_the_coordinator(site):
     """A coordinator that is away stops no slurmd. A host that boots meanwhile starts it."""
@@ -435,7 +482,10 @@ def an_idle_node_leaves(site):
     expect(done.returncode == 1 and "there is no node gpu-1" in done.stderr, f"it says {done.stderr}")
     expect(site.enlist("h1") == ["gpu-3"], "a name is used again")
     site.ready("gpu-2", "gpu-3")
+    site.end("h2", "slurm-enlist agent", "TERM")
     site.script("spawn", "h2", "h2.leave.log", "slurm-enlist", "leave")
+    wait("the command misses the agent", lambda: "the agent has not said for 10 s that the node leaves" in site.log("h2.leave.log"), LIMIT)
+    site.agent("h2")
     gone(site, "gpu-2", "h2")
     wait("the command has told it", lambda: "This host has left." in site.log("h2.leave.log"), LIMIT)
 

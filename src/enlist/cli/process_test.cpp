@@ -48,7 +48,8 @@ class ProcessTest : public ::testing::Test {
     std::vector<std::string> words = {
         SLURM_ENLIST,   "coordinator",       "run",         "--state",           root / "state",
         "--slurm-conf", root / "slurm.conf", "--join-addr", "127.0.0.1:0",       "--agent-addr",
-        "127.0.0.1:0",  "--slurmrestd",      "/bin/false",  "--slurmrestd-user", self == nullptr ? "root" : self->pw_name};
+        "127.0.0.1:0",  "--slurmrestd",      "/bin/false",  "--slurmrestd-user", self == nullptr ? "root" : self->pw_name,
+        "--slurmrestd-folder", root / "rest"};
     std::vector<char*> argv;
     for (std::string& word : words) argv.push_back(word.data());
     argv.push_back(nullptr);

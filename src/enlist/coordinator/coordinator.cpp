@@ -59,7 +59,8 @@ Coordinator::Coordinator(core::Loop& loop, core::Random& random, core::Logger& l
                   passes_.wake({passes_.id_of("rotation"), key});
                 }),
       server_(loop, random, log, store, clusters, files_, with_cluster(std::move(options.server)),
-              {.heard = [this](const std::string& node) { nodes_.heard(node); },
+              {.reports = [this](const Node& node, const Report& report) { return nodes_.reports(node, report); },
+               .heard = [this](const std::string& node) { nodes_.heard(node); },
                .rotation = [this] { return rotation_.status(); }}),
       shutdown_(loop, log, kStopGrace,
                 {.passes = [this] { return passes_.under_way(); },

@@ -499,6 +499,49 @@ TEST_F(CoordinatorTest, ADrainIsFoundAgainOnANewRecord) {
   EXPECT_EQ(node().marks.reason, "");
 }
 
+TEST_F(CoordinatorTest, ACopyOfAHostDoesNotSpeakForIt) {
+  Report runs = kRuns;
+  runs.steps_known = true;
+  runs.steps = {"7.batch"};
+  Report copy = runs;
+  copy.boot_id = "c";
+  copy.hostname = "h2";
+  report(runs);
+  show("i1", R"("IDLE")", "");
+  loop.advance(5s);
+  ASSERT_EQ(node().phase, Phase::kReady);
+  report(copy);
+  loop.advance(1s);
+  EXPECT_EQ(node().phase, Phase::kReady) << "the host has booted";
+  report(runs);
+  loop.advance(1s);
+  EXPECT_EQ(node().phase, Phase::kImpostor);
+  EXPECT_THAT(node().message, HasSubstr("two hosts use the key of this node"));
+  EXPECT_THAT(node().message, HasSubstr("h (boot b) and h2 (boot c)"));
+
+  // The copy runs no steps, and has stopped its slurmd.
+  EXPECT_EQ(ask("/v1/leave", core::Json::object()), 200);
+  copy.steps.clear();
+  copy.running = false;
+  copy.stopped = true;
+  for (int i = 0; i < 300; ++i) {
+    report(copy);
+    loop.advance(1s);
+    report(runs);
+    loop.advance(1s);
+  }
+  EXPECT_EQ(node().phase, Phase::kStuck);
+  EXPECT_THAT(node().message, HasSubstr("two hosts use the key"));
+  EXPECT_EQ(last_drain(posted), "slurm-enlist: leaving");
+  EXPECT_EQ(core::get_string(told, {"desired", "leave"}), "steps");
+  EXPECT_EQ(deleted, 0);
+
+  // The copy has joined with a key of its own.
+  pass(130s, runs);
+  EXPECT_THAT(node().message, HasSubstr("steps still run on the host: 7.batch"));
+  EXPECT_EQ(node().report.hostname, "h");
+}
+
 TEST_F(CoordinatorTest, TheEndAnswersThoseWhoWait) {
   bool stopped = false;
   coordinator.stop([&] { stopped = true; });
@@ -506,10 +549,12 @@ TEST_F(CoordinatorTest, TheEndAnswersThoseWhoWait) {
   EXPECT_TRUE(stopped);
 }
 
-TEST(SlurmrestdTest, HasNoKeyAndOneAddress) {
+TEST(SlurmrestdTest, HasNoKeyAndASocketThatNobodyElseReaches) {
   const Command command = slurmrestd_command({.program = "/usr/sbin/slurmrestd", .user = "u", .slurm_conf = "/a/slurm.conf"});
   EXPECT_THAT(command.arguments, ::testing::ElementsAre("/usr/sbin/slurmrestd", "-a", "rest_auth/jwt", "-s",
-                                                        "openapi/slurmctld", "127.0.0.1:6832"));
+                                                        "openapi/slurmctld",
+                                                        "unix:/run/slurm-enlist-coordinator/slurmrestd"));
+  EXPECT_EQ(command.folder, "/run/slurm-enlist-coordinator");
   EXPECT_THAT(command.environment, ::testing::IsSupersetOf({"SLURM_CONF=/a/slurm.conf", "SLURM_JWT=daemon"}));
   EXPECT_EQ(command.user, "u");
 }

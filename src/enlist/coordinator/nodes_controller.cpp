@@ -22,6 +22,18 @@ void NodesController::start() {
   for (const auto& [name, node] : store_.contents().nodes) wake_({"", name});
 }
 
+bool NodesController::reports(const Node& node, const Report& report) {
+  Boots& boots = seen_[node.name].boots;
+  const core::MonoTime now = loop_.clock().mono();
+  const bool before = boots.two_hosts(now).empty();
+  // An earlier coordinator may have heard of another host.
+  if (boots.empty()) boots.heard(node.report.boot_id, node.report.hostname, now);
+  boots.heard(report.boot_id, report.hostname, now);
+  const bool one = boots.two_hosts(now).empty();
+  if (one != before) wake_({"", node.name});
+  return one;
+}
+
 void NodesController::heard(const std::string& node) {
   Seen& seen = seen_[node];
   const bool first = !seen.heard_at;
@@ -91,6 +103,7 @@ std::shared_ptr<const NodeObserved> NodesController::observe_typed(const run::Ke
   if (!out->heard_at && context.mono - began_ >= kSilentAfter) out->heard_at = began_;
   out->max_node_count = max_node_count_();
   out->forget_dead_after = forget_dead_after_;
+  out->two_hosts = seen.boots.two_hosts(context.mono);
   observe_leave(seen, *out);
   return out;
 }

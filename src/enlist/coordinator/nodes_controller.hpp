@@ -9,6 +9,7 @@
 
 #include "core/loop.hpp"
 #include "enlist/coordinator/plan.hpp"
+#include "enlist/rules/boots.hpp"
 #include "enlist/store/store.hpp"
 #include "run/controller.hpp"
 #include "slurm/snapshot/registry.hpp"
@@ -26,7 +27,9 @@ class NodesController final : public run::TypedController<NodeObserved> {
   [[nodiscard]] std::string name() const override { return "nodes"; }
   [[nodiscard]] std::string share(const run::Key&) const override { return cluster_; }
 
-  void start();                          ///< Wakes all nodes.
+  void start();  ///< Wakes all nodes.
+  /// Takes a report for a node before it is stored. Returns false if it must not be: two hosts use the key of the node.
+  bool reports(const Node& node, const Report& report);
   void heard(const std::string& node);   ///< The agent of the node has reported.
   void changed(const Changes& changes);  ///< The store has changed.
   void changed(const slurm::Change& change);
@@ -42,6 +45,7 @@ class NodesController final : public run::TypedController<NodeObserved> {
     std::optional<core::MonoTime> leave_asked_at, kept_since;
     std::string leave_asked;  ///< What is wished: "leave", or the other words. "": neither.
     std::string kept_by;      ///< Leaves::kept_by.
+    Boots boots;
   };
   /// Takes what the report says about slurmd.
   static void follow(Seen& seen, const Node& node, core::MonoTime now);

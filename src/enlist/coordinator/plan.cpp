@@ -211,7 +211,8 @@ LeaveInput leave_input(const NodeObserved& observed) {
           .asked_at = observed.leave_asked_at,
           .heard_at = observed.heard_at,
           .kept_since = observed.kept_since,
-          .now = observed.context.mono};
+          .now = observed.context.mono,
+          .two_hosts = observed.two_hosts};
 }
 
 plan::Plan plan_node(const NodeObserved& observed) {
@@ -228,7 +229,8 @@ plan::Plan plan_node(const NodeObserved& observed) {
                                .started_at = observed.started_at,
                                .heard_at = observed.heard_at,
                                .now = observed.context.mono,
-                               .max_node_count = observed.max_node_count});
+                               .max_node_count = observed.max_node_count,
+                               .two_hosts = observed.two_hosts});
   if (node.configuring.restarts() && judged.phase != Phase::kSilent) return plan_leave(observed);
   const bool known = observed.slurm && observed.slurm->complete();
   const slurm::Node* in_slurm = record_of(observed);

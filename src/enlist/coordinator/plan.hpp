@@ -75,6 +75,7 @@ struct NodeObserved {
   std::optional<core::MonoTime> kept_since{};      ///< LeaveInput::kept_since.
   /// A node that has been silent for this long leaves. nullopt: it stays.
   std::optional<core::Duration> forget_dead_after{};
+  std::string two_hosts{};  ///< Boots::two_hosts.
 };
 
 /// Returns what judge_leave needs of a node that leaves or is restarted with other words. The node must be there, and must

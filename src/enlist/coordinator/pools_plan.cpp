@@ -176,10 +176,17 @@ bool quiet(const PoolsObserved& observed, plan::Plan& plan) {
   return rollout::waited(observed.context, due, core::Duration{0}, plan, "the pools may change again");
 }
 
+/// True if slurmctld runs with the offered file. Somebody may have loaded a file with its marker that lacks partitions.
+bool runs_with(const rollout::State& state, const std::string& loaded, const slurm::Snapshot& slurm) {
+  return loaded == state.offered_hash && std::ranges::all_of(partitions_of(text_of(state)), [&](const std::string& name) {
+           return slurm.partitions.contains(name);
+         });
+}
+
 /// Adds the steps that make slurmctld load the state's offered file. `loaded`: the hash of the file with which slurmctld runs.
 void add_load_steps(const PoolsObserved& observed, const rollout::State& state, const std::string& loaded, plan::Lane& lane,
                     plan::Plan& plan) {
-  const bool runs = loaded == state.offered_hash;
+  const bool runs = runs_with(state, loaded, *observed.slurm);
   const plan::StepId id = reconfigure_id(state);
   const plan::Outcome* tried = rollout::outcome_of(observed.context, id);
   if (runs) {

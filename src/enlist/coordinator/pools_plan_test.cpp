@@ -138,6 +138,22 @@ TEST_F(PoolsPlan, AtRestDoesNothing) {
   EXPECT_THAT(steps(), IsEmpty()) << "that is not in the file";
 }
 
+TEST_F(PoolsPlan, LoadsTheFileAgainWhenSlurmctldLacksAPartitionOfIt) {
+  // Somebody has removed lines, kept the marker, and reconfigured slurmctld.
+  std::string edited = text(observed.pools);
+  const std::size_t line = edited.find("PartitionName=cpu");
+  observed.file = edited.erase(line, edited.find('\n', line) + 1 - line);
+  snapshot->partitions.erase("cpu");
+  EXPECT_THAT(steps(), ElementsAre("write", "look for", "reconfigure"));
+  observed.file = text(observed.pools);
+  EXPECT_THAT(steps(), ElementsAre("look for", "reconfigure"));
+  ended(state_of(observed.pools), {}, 500ms);
+  EXPECT_THAT(steps(), IsEmpty()) << "it is not tried again at once";
+  EXPECT_TRUE(plan.wake());
+  snapshot->partitions["cpu"] = {"cpu", "", "UP"};
+  EXPECT_THAT(steps(), IsEmpty());
+}
+
 TEST_F(PoolsPlan, BeginsWithAFileWithoutPools) {
   observed.pools.clear();
   observed.state.reset();

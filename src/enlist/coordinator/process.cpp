@@ -1,5 +1,6 @@
 #include "enlist/coordinator/process.hpp"
 
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -37,7 +38,7 @@ slurm::Clusters::TransportFactory slurm_transport(net::AsioLoop& loop) {
   net::TransportOptions options;
   options.budget = std::make_shared<net::ReplyBudget>(kSlurmReplies);
   return [&loop, options](const slurm::Endpoint& endpoint) -> std::unique_ptr<net::HttpTransport> {
-    return std::make_unique<net::BeastTransport>(loop, net::Endpoint{"http", endpoint.host, endpoint.port, {}}, options);
+    return std::make_unique<net::BeastTransport>(loop, net::Endpoint{.host = endpoint.host}, options);
   };
 }
 
@@ -58,7 +59,7 @@ class Process final : public run::Shell {
     flag("--join-addr", join_address_, "Where hosts join");
     flag("--agent-addr", agent_address_, "Where agents and administrators are answered");
     flag("--slurmrestd", slurmrestd_, "The program slurmrestd");
-    flag("--slurmrestd-addr", slurmrestd_address_, "Where slurmrestd listens: an address of this host");
+    flag("--slurmrestd-folder", slurmrestd_folder_, "A folder for the socket of slurmrestd, which belongs to its user alone");
     flag("--forget-dead-after", forget_dead_after_,
          "How long a host may be silent before its node is removed: 12h, 7d (default: for ever)");
     flag("--slurmrestd-user", slurmrestd_user_, "The user as whom slurmrestd runs: not root, and not SlurmUser");
@@ -77,10 +78,12 @@ class Process final : public run::Shell {
     // A token must stay one plain word.
     if (address_.find_first_not_of(kHostLetters) != std::string::npos)
       return fail("--address", core::fail(core::ErrorCode::kInvalid, address_ + ": must be a name or an IP address").error());
-    auto rest = net::parse_listen_address(slurmrestd_address_);
-    if (!rest || rest->address.empty())
-      return fail("--slurmrestd-addr",
-                  core::fail(core::ErrorCode::kInvalid, slurmrestd_address_ + ": must be ADDRESS:PORT").error());
+    // A slurmrestd that is still ending removes its socket, which must not be that of the next one.
+    const fs::path socket = fs::path(slurmrestd_folder_) / ("slurmrestd." + std::to_string(getpid()));
+    if (!socket.is_absolute() || socket.native().size() >= sizeof sockaddr_un::sun_path) {
+      const std::string what = slurmrestd_folder_ + ": must be an absolute path of at most 80 characters";
+      return fail("--slurmrestd-folder", core::fail(core::ErrorCode::kInvalid, what).error());
+    }
     auto joining = listener("--join-addr", join_address_, *own);
     if (!joining) return fail("flags", joining.error());
     auto agents = listener("--agent-addr", agent_address_, *own);
@@ -112,7 +115,7 @@ class Process final : public run::Shell {
                       .join_port = join_->port(),
                       .agent_port = agents_->port(),
                       .cluster = {}};
-    options.slurmrestd = {.program = slurmrestd_, .user = slurmrestd_user_, .host = rest->address, .port = rest->port};
+    options.slurmrestd = {.program = slurmrestd_, .user = slurmrestd_user_, .socket = socket};
     const auto supervised = [this](Command command, std::function<void()> changed) {
       return supervise(loop(), std::move(command), std::move(changed));
     };
@@ -164,7 +167,8 @@ class Process final : public run::Shell {
   std::string state_ = "/var/lib/slurm-enlist", slurm_conf_ = "/etc/slurm/slurm.conf", address_;
   std::string join_address_ = ":6831", agent_address_ = ":6830";
   std::string forget_dead_after_;
-  std::string slurmrestd_ = "slurmrestd", slurmrestd_address_ = "127.0.0.1:6832", slurmrestd_user_ = "slurm-enlist";
+  std::string slurmrestd_ = "slurmrestd", slurmrestd_user_ = "slurm-enlist";
+  std::string slurmrestd_folder_ = "/run/slurm-enlist-coordinator";
   std::unique_ptr<Store> store_;
   Host& host_;
   std::optional<slurm::Clusters> clusters_;

@@ -197,7 +197,7 @@ void Server::sync(const net::HttpRequest& request, const Node& node, Reply reply
   core::Result<Sync> read = read_body<Sync>(request);
   if (!read) return reply(refusal(read.error()));
   read->report = cleaned(std::move(read->report));
-  if (read->report == node.report) {
+  if (!callbacks_.reports(node, read->report) || read->report == node.report) {
     callbacks_.heard(node.name);
     return settle(node.name, *read, std::move(reply));
   }

@@ -37,6 +37,8 @@ class Server {
  public:
   using Reply = std::function<void(net::HttpResponse)>;
   struct Callbacks {
+    /// Called for each report of an agent, before it is stored. Returns whether it is to be stored.
+    std::function<bool(const Node& node, const Report& report)> reports;
     std::function<void(const std::string& node)> heard;  ///< Called for each report of an agent, after it is in the store.
     std::function<core::Json()> rotation;                ///< Returns the status of the rotation of the auth key.
   };

@@ -120,7 +120,10 @@ struct ServerTest : ::testing::Test {
                 clusters,
                 files,
                 {.admin = kAdmin, .own = kOwn, .host = "ctl", .join_port = 6831, .agent_port = 6830, .cluster = "slurm"},
-                {.heard = [this](const std::string& node) { heard.push_back(node); }, .rotation = [this] { return rotation; }}};
+                {.reports = [this](const Node&, const Report&) { return one_host; },
+                 .heard = [this](const std::string& node) { heard.push_back(node); },
+                 .rotation = [this] { return rotation; }}};
+  bool one_host = true;
   core::Json rotation{{"phase", ""}};
 };
 
@@ -280,6 +283,14 @@ TEST_F(ServerTest, OnlyAChangedReportIsWritten) {
   loop.advance(0s);
   EXPECT_EQ(store.commits, 1);
   EXPECT_EQ(heard.size(), 2U);
+}
+
+TEST_F(ServerTest, AReportOfAnotherHostIsNotWritten) {
+  joined();
+  one_host = false;
+  EXPECT_THAT(told(sync(kReport)), HasSubstr("200"));
+  EXPECT_EQ(store.commits, 0);
+  EXPECT_EQ(heard.size(), 1U);
 }
 
 TEST_F(ServerTest, AnAgentWaitsForWhatIsNew) {

@@ -1,20 +1,19 @@
 #include "enlist/coordinator/slurmrestd.hpp"
 
-#include <fmt/format.h>
-
 #include <utility>
 
 namespace enlist {
 
 Command slurmrestd_command(const SlurmrestdOptions& options) {
   return {.arguments = {options.program, "-a", "rest_auth/jwt", "-s", "openapi/slurmctld",
-                        fmt::format("{}:{}", options.host, options.port)},
+                        "unix:" + options.socket.string()},
           .environment = {"SLURM_CONF=" + options.slurm_conf.string(), "SLURM_JWT=daemon",
                           // Without these two it ends where a container forbids unshare(2).
                           "SLURMRESTD_SECURITY=disable_unshare_files,disable_unshare_sysv",
                           // It would log each request, and gets one every second.
                           "SLURMRESTD_DEBUG=error"},
-          .user = options.user};
+          .user = options.user,
+          .folder = options.socket.parent_path()};
 }
 
 Slurmrestd::Slurmrestd(core::Loop& loop, core::Logger& log, Host& host, Supervise supervise, slurm::Clusters& clusters,
@@ -40,7 +39,7 @@ void Slurmrestd::use(const SlurmFacts& facts) {
   if (!process_) process_ = supervise_(slurmrestd_command(options_), [this] { process_changed(); });
   if (!other_key) return;
   connection_.connect(
-      {.host = options_.host, .port = options_.port, .cluster_name = facts.cluster_name},
+      {.host = options_.socket.string(), .cluster_name = facts.cluster_name},
       [this, file = std::filesystem::path(facts.jwt_key)](slurm::KeyedCluster::KeyDone done) {
         const auto key = std::make_shared<core::Result<std::string>>();
         loop_.offload([&host = host_, file, key] { *key = host.read(file); },

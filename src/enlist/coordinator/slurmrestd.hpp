@@ -1,8 +1,8 @@
 // The coordinator's own slurmrestd: starts it, and connects to it.
 //
 // slurmrestd refuses to run as root and as SlurmUser, so it runs as a user of its own, who needs no key: with SLURM_JWT=daemon
-// it passes on the token of each request, which slurmctld checks. Whoever can reach its address without a valid token can do
-// nothing.
+// it passes on the token of each request, which slurmctld checks. It listens on a Unix socket in a folder of its user alone, so
+// that no other user can take its place and get the tokens, or ask it anything.
 #pragma once
 
 #include <filesystem>
@@ -22,8 +22,7 @@ namespace enlist {
 struct SlurmrestdOptions {
   std::string program = "slurmrestd";
   std::string user = "slurm-enlist";
-  std::string host = "127.0.0.1";
-  std::uint16_t port = 6832;
+  std::filesystem::path socket = "/run/slurm-enlist-coordinator/slurmrestd";  ///< Its folder belongs to `user` alone.
   std::filesystem::path slurm_conf = "/etc/slurm/slurm.conf";
 };
 

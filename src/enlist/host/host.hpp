@@ -109,6 +109,9 @@ struct Command {
   std::vector<std::string> arguments;
   std::vector<std::string> environment{};  ///< "NAME=value", beside our own.
   std::string user{};                      ///< "": our own.
+  /// A folder that only this user and root can enter, made before each start. One that belongs to another user is taken if it
+  /// is empty; otherwise the program is not started. "": none.
+  std::filesystem::path folder{};
 };
 /// Runs the program, and again 0.3 s to 10 s after it ended. `changed` is called on the loop, in a later turn, when it starts
 /// or ends. The program gets SIGTERM by stop() or when this process ends, and SIGKILL if it still runs when the Supervised is

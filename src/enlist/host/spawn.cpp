@@ -6,6 +6,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -48,6 +49,22 @@ core::Result<User> find_user(const std::string& name) {
   }
   out.groups.resize(static_cast<std::size_t>(count));
   return out;
+}
+
+core::Result<void> make_private(const std::string& folder, uid_t uid, gid_t gid) {
+  const auto fail = [&](int number) {
+    return core::fail(ErrorCode::kUnavailable, folder + ": " + text_of_errno(number));
+  };
+  struct stat found {};
+  const bool exists = lstat(folder.c_str(), &found) == 0;
+  if (!exists && errno != ENOENT) return fail(errno);
+  const bool theirs = exists && S_ISDIR(found.st_mode) && found.st_uid == uid;
+  if (exists && !theirs && rmdir(folder.c_str()) != 0)
+    return core::fail(ErrorCode::kUnavailable, folder + " belongs to another user, or is no empty folder: remove it");
+  if (!theirs && mkdir(folder.c_str(), 0700) != 0) return fail(errno);
+  const Fd fd(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!fd.open() || fchown(fd.get(), uid, gid) != 0 || fchmod(fd.get(), 0700) != 0) return fail(errno);
+  return {};
 }
 
 /// Moves a descriptor above those of the standard streams, which a program that is started gets anew.
@@ -176,6 +193,10 @@ core::Result<pid_t> spawn(const Spawn& spawn) {
     auto found = find_user(spawn.user);
     if (!found) return std::unexpected(found.error());
     user = *std::move(found);
+  }
+  if (!spawn.folder.empty()) {
+    auto made = make_private(spawn.folder, user ? user->uid : geteuid(), user ? user->gid : getegid());
+    if (!made) return std::unexpected(made.error());
   }
   const Fd nothing = above_standard(open("/dev/null", O_RDWR | O_CLOEXEC));
   // The child closes its end by exec, or writes the error.

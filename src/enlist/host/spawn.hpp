@@ -34,12 +34,13 @@ struct Spawn {
   std::vector<std::string> arguments;      ///< The first is the program: a path, or a name that is looked up in PATH.
   std::vector<std::string> environment{};  ///< "NAME=value", beside our own.
   std::string user{};                      ///< "": our own.
+  std::string folder{};                    ///< As Command::folder; "": none.
   int in = -1, out = -1, err = -1;         ///< The descriptors of the program; -1: /dev/null.
   bool ends_with_us = false;               ///< It gets SIGTERM when the thread that started it ends.
 };
 
 /// Starts the program in a session and process group of its own. Errors: kNotFound (no such program), kInvalid (no such user),
-/// kUnavailable (the system refused, such as too many processes, or rights that are missing).
+/// kUnavailable (the system refused, such as too many processes, or rights that are missing; or the folder is not the user's).
 [[nodiscard]] core::Result<pid_t> spawn(const Spawn& spawn);
 
 /// Returns both ends, for reading and for writing. They are not blocking, closed in programs that are started, and above 2.

@@ -56,6 +56,7 @@ class Child final : public Supervised {
     auto pid = spawn({.arguments = command_.arguments,
                       .environment = command_.environment,
                       .user = command_.user,
+                      .folder = command_.folder.string(),
                       .err = pipe->second.get(),
                       .ends_with_us = true});
     if (pid) log_ = std::move(pipe->first);

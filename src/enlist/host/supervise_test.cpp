@@ -1,5 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pwd.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <fstream>
@@ -52,6 +54,39 @@ TEST_F(SuperviseTest, RunsAgainWhatEnds) {
   const std::string runs = file("runs");
   loop.advance(1min);
   EXPECT_EQ(file("runs"), runs);
+}
+
+TEST_F(SuperviseTest, MakesAFolderForItsUserAlone) {
+  const fs::path folder = root / "own";
+  const std::string user = geteuid() == 0 ? "nobody" : "";
+  const auto start = [&](const std::string& script) {
+    return supervise(loop, {.arguments = {"/bin/sh", "-c", script}, .user = user, .folder = folder}, [] {});
+  };
+  // It is root's, as one that systemd has made.
+  fs::create_directory(folder);
+  fs::permissions(folder, fs::perms::all);
+  fs::permissions(root, fs::perms::owner_all | fs::perms::others_exec);
+  auto child = start("cd " + folder.string() + " && stat -c '%a %U' . >out; exec sleep 1000");
+  ASSERT_TRUE(until([&] { return file("own/out").ends_with("\n"); })) << child->last_error();
+  EXPECT_EQ(file("own/out"), "700 " + (user.empty() ? std::string(getpwuid(geteuid())->pw_name) : user) + "\n");
+  child.reset();
+  child = start("exec sleep 1000");
+  ASSERT_TRUE(until([&] { return child->running(); })) << "it is taken again, with what is in it";
+  child.reset();
+
+  fs::remove_all(folder);
+  fs::create_directory_symlink(root, folder);
+  child = start("exec sleep 1000");
+  ASSERT_TRUE(until([&] { return !child->last_error().empty(); }));
+  EXPECT_EQ(child->last_error(), folder.string() + " belongs to another user, or is no empty folder: remove it");
+  EXPECT_FALSE(child->running());
+  if (user.empty()) return;
+  fs::remove(folder);
+  fs::create_directory(folder);
+  std::ofstream(folder / "x") << "x";
+  child = start("exec sleep 1000");
+  ASSERT_TRUE(until([&] { return !child->last_error().empty(); }));
+  EXPECT_FALSE(child->running());
 }
 
 TEST_F(SuperviseTest, StopEndsIt) {

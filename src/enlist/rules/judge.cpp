@@ -35,6 +35,7 @@ class Judging {
   [[nodiscard]] Judged judge() const {
     if (node_.revoked) return stays("its key is revoked");
     if (!in_.slurm || !in_.slurm->complete()) return stays(slurm_is_silent());
+    if (!in_.two_hosts.empty()) return {.phase = Phase::kImpostor, .message = in_.two_hosts};
     if (agent_silent() && (record_ == nullptr || not_responding())) return {.phase = Phase::kSilent, .message = silence()};
     Judged out = report_.running ? running() : not_running();
     // What the agent cannot do is seen although slurmd runs.

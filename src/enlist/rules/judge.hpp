@@ -1,7 +1,4 @@
 // Judges in which phase a node is, from its record and from what Slurm shows.
-//
-// Folder src/enlist/rules: the rules of enlistment, shared by the coordinator, the agent and the Juju charms. No I/O. Uses
-// slurm_plan and core.
 #pragma once
 
 #include <optional>
@@ -57,6 +54,7 @@ struct JudgeInput {
   /// time.
   core::Duration refused_after{10'000};
   std::optional<std::size_t> max_node_count;  ///< MaxNodeCount of slurmctld, if known, to name a full table as the cause.
+  std::string two_hosts{};                    ///< Boots::two_hosts: the report is not that of one host.
 };
 
 /// Returns the phase. Confirmed means: Slurm's record has the instance id of the report, the pool among its features and its

@@ -27,6 +27,7 @@ struct Case {
   int registered = 0;
   core::MonoTime now = kStart;
   std::optional<std::size_t> max_node_count = 1024;
+  std::string two_hosts;
 
   Case() {
     node.phase = Phase::kConfirming;
@@ -86,7 +87,8 @@ struct Case {
                   .started_at = started_at,
                   .heard_at = heard_at,
                   .now = now,
-                  .max_node_count = max_node_count});
+                  .max_node_count = max_node_count,
+                  .two_hosts = two_hosts});
   }
 };
 
@@ -108,6 +110,13 @@ const std::vector<Row>& table() {
          c.in_slurm = false;
        },
        Phase::kPending, "its agent has not reported yet"},
+      {"two hosts use its key", [](Case& c) { c.two_hosts = "two hosts"; }, Phase::kImpostor, "two hosts"},
+      {"two hosts use its key, and it was ready",
+       [](Case& c) {
+         c.was_booted();
+         c.two_hosts = "two hosts";
+       },
+       Phase::kImpostor, "two hosts"},
       {"no report yet, and Slurm has the name",
        [](Case& c) {
          c.node.report = {};

@@ -45,8 +45,9 @@ class LeaveJudging {
       return stays("Slurm does not answer" + why);
     }
     if (!in_.asked_at || in_.slurm->requested_at < *in_.asked_at) return stays("Slurm is asked");
+    const bool two_hosts = !in_.two_hosts.empty() && !node_.revoked;
     // The host has nothing left to stop.
-    if (leaves_ && node_.phase == Phase::kGone && record_ == nullptr) return gone();
+    if (!two_hosts && leaves_ && node_.phase == Phase::kGone && record_ == nullptr) return gone();
     if (leaves_ && node_.leaving.dead && !dead() && !stop_) {
       Leaves out = stays("its host has returned");
       out.cancel = true;
@@ -57,6 +58,8 @@ class LeaveJudging {
       out.drain = true;
       return out;
     }
+    // What runs on the host may be what runs on its copy.
+    if (two_hosts) return {.phase = Phase::kStuck, .message = in_.two_hosts, .kept_by = "copy", .stop = stop_};
     const std::optional<Keeper> in_slurm = kept_in_slurm();
     const std::optional<Keeper> on_host = in_slurm ? std::nullopt : kept_on_host();
     // Whoever undrained the node may have got a job there. Its end needs a slurmd.

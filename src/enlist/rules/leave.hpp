@@ -51,6 +51,7 @@ struct LeaveInput {
   std::optional<core::MonoTime> heard_at;    ///< JudgeInput::heard_at.
   std::optional<core::MonoTime> kept_since;  ///< Since when Leaves::kept_by is the same; nullopt: just now.
   core::MonoTime now;
+  std::string two_hosts{};  ///< Boots::two_hosts. The report may be that of a copy on which nothing runs.
 };
 
 [[nodiscard]] Leaves judge_leave(const LeaveInput& input);

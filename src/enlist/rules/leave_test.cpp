@@ -29,6 +29,7 @@ struct Leave {
   core::MonoTime now = kBegin;
   std::optional<core::MonoTime> asked_at = kBegin, heard_at = kBegin, kept_since;
   core::MonoTime requested_at = kBegin;
+  std::string two_hosts;
 
   Leave() {
     node.phase = Phase::kDraining;
@@ -84,8 +85,13 @@ struct Leave {
     slurm->requested_at = requested_at;
     if (in_slurm) slurm->nodes["gpu-1"] = std::make_shared<slurm::Node>(record);
     for (const slurm::Job& one : jobs) slurm->jobs[one.id] = std::make_shared<slurm::Job>(one);
-    return judge_leave(
-        {.node = node, .slurm = slurm, .asked_at = asked_at, .heard_at = heard_at, .kept_since = kept_since, .now = now});
+    return judge_leave({.node = node,
+                        .slurm = slurm,
+                        .asked_at = asked_at,
+                        .heard_at = heard_at,
+                        .kept_since = kept_since,
+                        .now = now,
+                        .two_hosts = two_hosts});
   }
 };
 
@@ -113,6 +119,42 @@ const std::vector<LeaveRow>& leave_table() {
       {"this process has not seen the wish", [](Leave& c) { c.asked_at.reset(); }, Phase::kDraining, "Slurm is asked", ""},
       {"the agent has not said what runs", [](Leave& c) { c.node.report.steps_known = false; }, Phase::kDraining,
        "has not reported yet whether steps run", ""},
+
+      // --- Two hosts: the report may be that of the copy ---
+      {"two hosts use its key", [](Leave& c) { c.two_hosts = "two hosts"; }, Phase::kStuck, "two hosts", ""},
+      {"two hosts, and it is in service",
+       [](Leave& c) {
+         c.two_hosts = "two hosts";
+         c.record.state.flags.erase("DRAIN");
+       },
+       Phase::kDraining, "Slurm is to drain it", "drain"},
+      {"two hosts, and one has stopped slurmd",
+       [](Leave& c) {
+         c.stopped();
+         c.two_hosts = "two hosts";
+       },
+       Phase::kStuck, "two hosts", "stop"},
+      {"two hosts, and Slurm does not have it any more",
+       [](Leave& c) {
+         c.stopped();
+         c.node.phase = Phase::kGone;
+         c.node.report.left = true;
+         c.in_slurm = false;
+         c.two_hosts = "two hosts";
+       },
+       Phase::kStuck, "two hosts", "stop"},
+      {"two hosts, and it gets other words",
+       [](Leave& c) {
+         c.configures_stopped();
+         c.two_hosts = "two hosts";
+       },
+       Phase::kStuck, "two hosts", "stop"},
+      {"two hosts, and its key is revoked",
+       [](Leave& c) {
+         c.node.revoked = true;
+         c.two_hosts = "two hosts";
+       },
+       Phase::kDeleting, "its record in Slurm is deleted", "stop erase"},
 
       // --- Draining ---
       {"in service",

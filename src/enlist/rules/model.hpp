@@ -84,7 +84,7 @@ enum class Phase {
   kGone,        ///< Slurm does not have the node. The coordinator's record may be forgotten once the host is clean.
   kRefused,     ///< Slurm has not taken the node within the limit: its table is full, the name is taken, or slurmd failed.
   kInvalid,     ///< Slurm has the node, but with less than it was asked for (INVALID_REG), or in another pool.
-  kImpostor,    ///< Slurm shows another slurmd under this name.
+  kImpostor,    ///< Slurm shows another slurmd under this name, or two hosts use its key.
   kLost,        ///< Slurm had the node and does not any more, while slurmd runs.
   kSilent,      ///< Neither the agent nor slurmd has been heard of for the limit.
   kStuck,       ///< The node leaves, or gets other words, and something has kept it for longer than the limit.
