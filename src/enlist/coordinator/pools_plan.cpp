@@ -219,7 +219,8 @@ Problems failed_steps(const PoolsObserved& observed, const Pools& pools, const r
     return of_changed(pools, observed.file->value_or(""),
                       std::string(kPoolFile) + " cannot be written: " + write->error->message);
   const plan::Outcome* load = rollout::outcome_of(observed.context, reconfigure_id(next));
-  if (loaded && *loaded != next.offered_hash && load != nullptr && load->error && load->count >= kReconfiguresUntilTold)
+  if (loaded && !runs_with(next, *loaded, *observed.slurm) && load != nullptr && load->error &&
+      load->count >= kReconfiguresUntilTold)
     return of_changed(pools, accepted_text(next), "slurmctld cannot be reconfigured: " + load->error->message);
   return {};
 }
