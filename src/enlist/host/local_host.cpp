@@ -159,7 +159,7 @@ class LocalHost final : public Host {
     std::error_code error;
     const fs::path itself = fs::weakly_canonical(file, error);
     if (error) return core::fail(ErrorCode::kUnavailable, file.string() + ": " + error.message());
-    return replace(itself, text, mode, &owner);
+    return replace(itself, text, mode & owner.st_mode, &owner);
   }
   core::Result<void> remove(const fs::path& file) override {
     if (std::remove(file.c_str()) != 0 && errno != ENOENT) return system_failure(file, errno);
