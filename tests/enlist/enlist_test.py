@@ -1380,6 +1380,48 @@ def a_rotation_that_is_refused_or_abandoned_keeps_the_old_key(site):
 
 
 @test(hosts=2)
+def a_rotation_abandoned_while_a_host_is_off_cuts_nobody_off(site):
+    """slurmctld has begun to sign with the new key, and nothing has made it do so but a restart."""
+    with_pool(site)
+    ready_to_rotate(site)
+    site.enlist("h1", "h2")
+    site.ready("gpu-1", "gpu-2")
+    old = key_ids(site, "ctl")
+    job = site.submit("--mem=100", "-w", "gpu-1")
+    site.run("ctl", "slurm-enlist", "rotate", "--also", "h9", "--wait", "0")
+
+    def goes_on(phase):
+        """Acknowledges the file of this phase. Meanwhile, jobs start on the host that is on."""
+        wait(f"{phase} waits for h9", lambda: rotation(site)["phase"] == phase and [
+            host for host in rotation(site)["hosts"] if host["acknowledge"]] and key_ids(site, "h1") == key_ids(site, "ctl"), LIMIT)
+        expect(site.out("ctl", "srun", "--mem=100", "-w", "gpu-1", "hostname") == "h1", f"no job runs in {phase}")
+        site.run("ctl", "slurm-enlist", "rotate", "--acknowledge", "h9", "--phase", phase)
+
+    wait("only h9 is waited for", lambda: [host["host"] for host in rotation(site)["hosts"]] == ["h9"], LIMIT)
+    site.script("kill", "h2")
+    goes_on("Spread")
+    goes_on("Sign")
+    wait("h2 is waited for", lambda: [host["host"] for host in rotation(site)["hosts"]] == ["gpu-2"], LIMIT)
+    late = site.run("ctl", "slurm-enlist", "rotate", "--acknowledge", "h9", "--phase", "Spread", check=False)
+    expect(late.returncode == 1 and "in the phase Sign, not in Spread" in late.stderr, f"an acknowledgement of the phase before: {late}")
+    site.end("ctl", "slurmctld --systemd", "TERM")
+    site.slurmctld()
+    wait("slurmctld is back", lambda: site.run("ctl", "srun", "--mem=100", "-w", "gpu-1", "hostname", check=False).returncode == 0, LIMIT)
+    site.run("ctl", "slurm-enlist", "rotate", "--abandon", "--wait", "0")
+    site.run("ctl", "scontrol", "update", "nodename=gpu-2", "state=drain", "reason=power")
+    wait("the coordinator knows that h2 is drained",
+         lambda: site.run("ctl", "slurm-enlist", "rotate", "--without", "gpu-2", check=False).returncode == 0, LIMIT)
+    goes_on("Spread")
+    goes_on("Return")
+    wait("the rotation ends", lambda: not rotation(site)["running"], LIMIT)
+    expect("it was abandoned" in rotation(site)["result"], f"the rotation has ended: {rotation(site)}")
+    expect(key_ids(site, "ctl") == old and key_ids(site, "h1") == old, "the old key is not back")
+    expect(site.out("ctl", "srun", "--mem=100", "-w", "gpu-1", "hostname") == "h1", "no job runs after the rotation")
+    expect(not (lines := not_verified(site, "h1")), f"messages were not verified: {lines}")
+    site.ends_well(job, "h1")
+
+
+@test(hosts=2)
 def a_silent_host_is_left_out_of_a_rotation_and_gets_the_key_later(site):
     with_pool(site)
     ready_to_rotate(site)

@@ -52,7 +52,7 @@ struct Flags {
   // Of `rotate`: names of hosts and nodes.
   std::vector<std::string> also, acknowledge, without;
   bool abandon = false;
-  std::string lifetime;
+  std::string lifetime, phase;
 };
 
 constexpr std::chrono::milliseconds kShowAgain{500};
@@ -204,7 +204,8 @@ class Commands {
     if (verbs > 1) return wrong("rotate: --acknowledge, --without and --abandon need a command each");
     if (!begins && (!flags_.also.empty() || !flags_.lifetime.empty()))
       return wrong("rotate: --also and --lifetime are for the begin of a rotation");
-    if (!flags_.acknowledge.empty()) return changed(ask("/v1/rotation/acknowledge", {{"hosts", flags_.acknowledge}}));
+    if (flags_.acknowledge.empty() && !flags_.phase.empty()) return wrong("rotate: --phase is for --acknowledge");
+    if (!flags_.acknowledge.empty()) return acknowledge();
     if (!flags_.without.empty()) return changed(ask("/v1/rotation/without", {{"nodes", flags_.without}}));
     std::int64_t lifetime = 0;
     if (!flags_.lifetime.empty()) {
@@ -254,6 +255,16 @@ class Commands {
   }
 
  private:
+  int acknowledge() const {
+    std::string phase = flags_.phase;
+    if (phase.empty()) {
+      const auto status = ask("/v1/rotation");
+      if (!status) return failed(status.error());
+      phase = core::get_string(*status, {"phase"});
+    }
+    return changed(ask("/v1/rotation/acknowledge", {{"hosts", flags_.acknowledge}, {"phase", phase}}));
+  }
+
   int changed(const core::Result<core::Json>& answer) const {
     return told(answer, [](const core::Json& body) { return rotation_text(body); });
   }
@@ -287,8 +298,8 @@ class Commands {
       if (!core::get_bool(host, {"acknowledge"})) {
         out += fmt::format("  {}: {}\n", name, why);
       } else {
-        out += fmt::format("  {}: {}{}, then: slurm-enlist rotate --acknowledge {}\n", name,
-                           core::get_bool(host, {"here"}) ? "" : "copy slurm.jwks there, ", why, name);
+        out += fmt::format("  {}: {}{}, then: slurm-enlist rotate --acknowledge {} --phase {}\n", name,
+                           core::get_bool(host, {"here"}) ? "" : "copy slurm.jwks there, ", why, name, phase);
       }
     }
     if (shown > kShownHosts) out += fmt::format("  and {} other hosts\n", members(status, "hosts").size() - kShownHosts);
@@ -451,6 +462,7 @@ int run_program(const Outside& outside, const std::vector<std::string>& words) {
   rotate->add_option("--also", flags.also, "Further hosts that hold the key, such as login hosts: a hostlist");
   rotate->add_option("--lifetime", flags.lifetime, "How long what was signed is accepted, if longer than slurm.conf says: 10m");
   rotate->add_option("--acknowledge", flags.acknowledge, "These hosts have loaded the file of this phase: a hostlist");
+  rotate->add_option("--phase", flags.phase, "With --acknowledge: the phase whose file they have loaded");
   rotate->add_option("--without", flags.without, "Do not wait for these nodes, on which Slurm has no job: a hostlist");
   rotate->add_flag("--abandon", flags.abandon, "Go back to the old key");
   waits(rotate);

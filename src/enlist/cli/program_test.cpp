@@ -251,7 +251,7 @@ TEST_F(ProgramTest, ARotationIsBegunAndShownUntilItEnds) {
   EXPECT_THAT(asked.front(), HasSubstr(R"(/v1/rotation {"also":["login1,login2"],"lifetime_s":600})"));
   EXPECT_THAT(out, HasSubstr("db holds it, too: in each phase, copy the file there, restart slurmdbd, and acknowledge it.\n"));
   EXPECT_THAT(out, HasSubstr("gpu-1: it has the key file\n"));
-  EXPECT_THAT(out, HasSubstr("slurm-enlist rotate --acknowledge db\n"));
+  EXPECT_THAT(out, HasSubstr("slurm-enlist rotate --acknowledge db --phase Spread\n"));
   EXPECT_THAT(out, HasSubstr("done: the cluster has a new key\n"));
 }
 
@@ -268,13 +268,17 @@ TEST_F(ProgramTest, ARotationThatEndsWithoutANewKeyIsAFailure) {
 
 TEST_F(ProgramTest, HostsOfARotationAreAcknowledgedAndLeftOut) {
   answers["/v1/rotation/acknowledge"] = answers["/v1/rotation/without"] = {{"phase", "Sign"}, {"running", true}};
-  EXPECT_EQ(run("rotate --acknowledge db,login1"), 0);
+  answers["/v1/rotation"] = answers["/v1/rotation/without"];
+  EXPECT_EQ(run("rotate --acknowledge db,login1 --phase Spread"), 0);
+  EXPECT_EQ(run("rotate --acknowledge db"), 0);
   EXPECT_EQ(run("rotate --without gpu-1"), 0);
-  EXPECT_THAT(
-      asked, ElementsAre(R"(/v1/rotation/acknowledge {"hosts":["db,login1"]})", R"(/v1/rotation/without {"nodes":["gpu-1"]})"));
+  EXPECT_THAT(asked, ElementsAre(R"(/v1/rotation/acknowledge {"hosts":["db,login1"],"phase":"Spread"})", "/v1/rotation",
+                                 R"(/v1/rotation/acknowledge {"hosts":["db"],"phase":"Sign"})",
+                                 R"(/v1/rotation/without {"nodes":["gpu-1"]})"));
   asked.clear();
   EXPECT_EQ(run("rotate --acknowledge db --abandon"), 2);
   EXPECT_EQ(run("rotate --acknowledge db --also x"), 2);
+  EXPECT_EQ(run("rotate --phase Sign"), 2);
   EXPECT_EQ(run("rotate --lifetime soon"), 2);
   EXPECT_THAT(asked, IsEmpty());
 }

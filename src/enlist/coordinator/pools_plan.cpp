@@ -201,7 +201,9 @@ void add_load_steps(const PoolsObserved& observed, const rollout::State& state, 
     return;
   const std::optional<core::MonoTime> since = rollout::looks_fail_since(observed.context);
   if (since) plan.wake_after(rollout::kPrologPoll, "jobs are starting");
-  if (!since || observed.context.mono - *since < rollout::kPrologLimit) {
+  // A rotation of the auth key can wait: it must not cost a job.
+  const bool only_key = loaded == state.accepted_hash && same_pools(accepted_text(state), text_of(state));
+  if (!since || only_key || observed.context.mono - *since < rollout::kPrologLimit) {
     lane.add({rollout::kLookForStarting, "a reconfigure of slurmctld would cut them short",
               slurm::confirm_none_starts(observed.cluster)});
     lane.then();

@@ -602,6 +602,14 @@ TEST_F(PoolsPlan, WaitsForJobsThatStart) {
   EXPECT_THAT(steps(), ElementsAre("record", "write", "reconfigure")) << "a minute at most";
 }
 
+TEST_F(PoolsPlan, ARotationWaitsForJobsThatStartForAsLongAsItTakes) {
+  observed.key_mark = "r1";
+  ended(slurm::rollout::kLookForStarting, core::Error{core::ErrorCode::kBusy, "job 7 is starting", 0, {}, {}}, 1h, 100);
+  EXPECT_THAT(steps(), ElementsAre("record", "write", "look for", "reconfigure"));
+  observed.pools = both;
+  EXPECT_THAT(steps(), ElementsAre("record", "write", "reconfigure")) << "but a pool that is made has the limit as always";
+}
+
 TEST_F(PoolsPlan, TheStateIsReadAsItWasWritten) {
   State state = on_the_way(cpu, both);
   EXPECT_EQ(*rollout_from_json(to_json(state)), state);

@@ -53,9 +53,15 @@ core::Result<Changes> begin_rotation(const Contents& now, const core::Result<Key
   return stored(*rotation);
 }
 
-core::Result<Changes> acknowledge(const Contents& now, const core::Json& status, const std::set<std::string>& hosts) {
+core::Result<Changes> acknowledge(const Contents& now, const core::Json& status, const std::set<std::string>& hosts,
+                                  const std::string& phase) {
   auto rotation = running_rotation(now);
   if (!rotation) return std::unexpected(rotation.error());
+  // A command that is repeated may come when the next phase has begun.
+  if (const std::string_view runs = to_string(rotation->phase); phase != runs) {
+    return core::fail(ErrorCode::kConflict, "the rotation is in the phase " + std::string(runs) + ", not in " + shown(phase) +
+                                                ": see slurm-enlist rotate status");
+  }
   const core::Json* waits = core::find(status, {"hosts"});
   for (const std::string& host : hosts) {
     const bool waited = waits != nullptr && std::ranges::any_of(*waits, [&](const core::Json& wait) {

@@ -17,10 +17,10 @@ namespace enlist {
 [[nodiscard]] core::Result<Changes> begin_rotation(const Contents& now, const core::Result<KeySet>& keys,
                                                    const std::string& kid, const std::set<std::string>& also,
                                                    core::Duration lifetime, core::WallTime time);
-/// Notes that these hosts have loaded the file of this phase. `status`: that of rotation_status(). Errors: kConflict (none
-/// runs, or the file of the phase is not there yet), kNotFound (the host is not waited for).
+/// Notes that these hosts have loaded the file of `phase`. `status`: that of rotation_status(). Errors: kConflict (none runs,
+/// or it is in another phase), kNotFound (the host is not waited for, or the file of the phase is not there yet).
 [[nodiscard]] core::Result<Changes> acknowledge(const Contents& now, const core::Json& status,
-                                                const std::set<std::string>& hosts);
+                                                const std::set<std::string>& hosts, const std::string& phase);
 /// Lets the rotation go on without these nodes. Errors: kConflict (none runs, or a node has jobs, or may get some), kNotFound.
 [[nodiscard]] core::Result<Changes> go_without(const Contents& now, const slurm::SnapshotPtr& slurm,
                                                const std::set<std::string>& nodes);

@@ -10,7 +10,8 @@ namespace {
 
 /// The hash of HS256 is half as long.
 constexpr std::size_t kFreshKeyBytes = 64;
-constexpr unsigned kKeyMode = 0600;
+/// The file keeps its mode, but Slurm refuses one that is open to others.
+constexpr unsigned kKeyMode = 0770;
 
 const run::Key kAuthKey{"", "auth key"};
 
@@ -102,6 +103,7 @@ void RotationController::changed(const slurm::Change& change) {
 
 std::shared_ptr<const RotationObserved> RotationController::observe_typed(const run::Key&, run::Recorder&,
                                                                           const run::Observation& context) {
+  outcomes_ = context.outcomes;
   return observed(context);
 }
 
@@ -139,6 +141,7 @@ core::Json RotationController::status() {
   plan::Context context;
   context.now = loop_.clock().wall();
   context.mono = loop_.clock().mono();
+  context.outcomes = outcomes_;
   return rotation_status(*observed(context));
 }
 

@@ -54,6 +54,7 @@ class RotationController final : public run::TypedController<RotationObserved> {
   std::function<void(const run::Key&)> wake_;
   std::string settled_phase_;  ///< The phase and time for which settled_since_ is.
   std::optional<core::MonoTime> settled_since_;
+  plan::Outcomes outcomes_;  ///< Of the last pass.
 };
 
 /// Carries out the acts of a rotation.

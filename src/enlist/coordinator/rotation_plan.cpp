@@ -14,24 +14,48 @@ namespace {
 namespace rollout = slurm::rollout;
 using slurm::Owner;
 
+plan::StepId write_id(const Rotation& state) {
+  return {"write", "auth key", "", std::string(to_string(state.phase))};
+}
+
+/// True if slurmctld has last accepted a file with this mark.
+bool accepts(const rollout::State& stored, const std::string& mark) {
+  const rollout::Files files = stored.accepted_files();
+  return !files.empty() && key_revision_of(files.begin()->second) == mark;
+}
+
 Rotating judge_now(const Rotation& state, const RotationObserved& observed) {
-  const std::string hash = hash_of(pool_file(observed.pools, state.mark));
+  const std::string wanted = pool_file(observed.pools, state.mark), hash = hash_of(wanted);
   RotationInput in{.state = state,
                    .keys = observed.keys,
                    .nodes = observed.nodes,
                    .others = observed.others,
                    .slurm = observed.slurm,
-                   .loaded = rollout::loaded(Owner::kEnlistment, observed.slurm) == hash,
                    .lifetime = observed.lifetime,
                    .settled_since = observed.settled_since,
                    .now = observed.context.now,
                    .mono = observed.context.mono};
+  // slurmctld may run with the mark, and refuse a pool that was made since.
   const auto stored = observed.pool_file ? rollout_from_json(*observed.pool_file) : rollout::State{};
-  if (stored && stored->refused_hash == hash && stored->refused_at) {
+  std::vector<std::string> marked{wanted};
+  if (stored) {
+    for (const rollout::Files& files : {stored->offered, stored->accepted}) {
+      for (const auto& [name, text] : files) {
+        if (key_revision_of(text) == state.mark) marked.push_back(text);
+      }
+    }
+  }
+  const std::optional<std::string> loaded = rollout::loaded(Owner::kEnlistment, observed.slurm);
+  in.loaded = loaded && std::ranges::any_of(marked, [&](const std::string& text) { return hash_of(text) == *loaded; });
+  if (stored && stored->refused_hash == hash && stored->refused_at && !accepts(*stored, state.mark)) {
     in.refused.emplace(*stored->refused_at, stored->refused_reason);
     in.next_try = rollout::next_try(*stored).value_or(observed.context.now);
   }
-  return judge_rotation(in);
+  Rotating out = judge_rotation(in);
+  const plan::Outcome* written = rollout::outcome_of(observed.context, write_id(state));
+  if (out.write && written != nullptr && written->error)
+    out.problem = "the key file is not written: " + written->error->message;
+  return out;
 }
 
 }  // namespace
@@ -54,9 +78,7 @@ plan::Plan plan_rotation(const RotationObserved& observed) {
               "the rotation of the auth key goes on",
               std::make_shared<RecordRotation>(*observed.state, to_json(*now.next))});
   } else if (now.write) {
-    lane.add({{"write", "auth key", "", std::string(to_string(state->phase))},
-              "it is rotated",
-              std::make_shared<WriteAuthKey>(observed.keys->revision, *now.write)});
+    lane.add({write_id(*state), "it is rotated", std::make_shared<WriteAuthKey>(observed.keys->revision, *now.write)});
   }
   if (now.look_again) out.wake_after(*now.look_again, "the auth key is rotated");
   if (!now.settled && now.hosts.empty() && !now.next && !now.write) out.waits_on(observed.cluster);

@@ -12,6 +12,7 @@
 #include "enlist/coordinator/rotation_controller.hpp"
 #include "enlist/coordinator/testing/fakes.hpp"
 #include "enlist/rules/pool_file.hpp"
+#include "slurm/conf/loaded.hpp"
 
 namespace enlist {
 namespace {
@@ -64,10 +65,13 @@ TEST(RotatingTest, OneRotationRunsAtATime) {
 TEST(RotatingTest, OnlyWhatIsWaitedForIsAcknowledged) {
   const core::Json status{{"hosts", {{{"host", "db"}, {"acknowledge", true}}, {{"host", "gpu-1"}, {"acknowledge", false}}}}};
   const Contents now = with(running());
-  EXPECT_THAT(stored(acknowledge(now, status, {"db"})).acknowledged, ElementsAre("db"));
-  EXPECT_EQ(acknowledge(now, status, {"gpu-1"}).error().code, ErrorCode::kNotFound) << "its agent tells";
-  EXPECT_EQ(acknowledge(now, {{"phase", "Spread"}}, {"db"}).error().code, ErrorCode::kNotFound) << "the file is not there yet";
-  EXPECT_EQ(acknowledge({}, status, {"db"}).error().code, ErrorCode::kConflict);
+  EXPECT_THAT(stored(acknowledge(now, status, {"db"}, "Spread")).acknowledged, ElementsAre("db"));
+  EXPECT_EQ(acknowledge(now, status, {"gpu-1"}, "Spread").error().code, ErrorCode::kNotFound) << "its agent tells";
+  EXPECT_EQ(acknowledge(now, {{"phase", "Spread"}}, {"db"}, "Spread").error().code, ErrorCode::kNotFound)
+      << "the file is not there yet";
+  EXPECT_EQ(acknowledge({}, status, {"db"}, "Spread").error().code, ErrorCode::kConflict);
+  EXPECT_EQ(acknowledge(now, status, {"db"}, "Sign").error().message,
+            "the rotation is in the phase Spread, not in Sign: see slurm-enlist rotate status");
 }
 
 TEST(RotatingTest, ANodeWithJobsIsNotLeftOut) {
@@ -110,6 +114,10 @@ TEST(RotatingTest, FactsOfTheConfiguration) {
   EXPECT_THAT(facts.controller_names, ElementsAre("a", "b"));
   EXPECT_THAT(facts.accounting_hosts, ElementsAre("db"));
   EXPECT_EQ(facts.signed_for_s, 300);
+  EXPECT_THAT(facts_of("ClusterName=c\nSlurmctldHost=a\nAccountingStorageType=accounting_storage/slurmdbd\n"
+                       "AccountingStorageHost=db\nAccountingStorageExternalHost=far:7031,db,farther\n")
+                  ->accounting_hosts,
+              ElementsAre("db", "far", "farther"));
   const SlurmFacts plain = facts_of("ClusterName=c\nSlurmctldHost=a\n").value();
   EXPECT_EQ(plain.signed_for_s, 120);
   EXPECT_THAT(plain.accounting_hosts, ElementsAre());
@@ -155,7 +163,7 @@ struct RotationPlanTest : ::testing::Test {
 
 TEST_F(RotationPlanTest, TheFileIsWrittenOnceAndWithBothKeys) {
   EXPECT_EQ(act(), std::nullopt);
-  EXPECT_EQ(host.modes["/etc/slurm/slurm.jwks"], 0600U);
+  EXPECT_EQ(host.modes["/etc/slurm/slurm.jwks"], 0770U) << "at most";
   EXPECT_EQ(files.keys()->keys.size(), 2U);
   const std::string written = host.files["/etc/slurm/slurm.jwks"];
   EXPECT_THAT(written, HasSubstr(core::base64_encode(kOld)));
@@ -201,7 +209,80 @@ TEST_F(RotationPlanTest, TheStatusTellsWithoutKeys) {
   EXPECT_EQ(rotation_status(none), (core::Json{{"phase", ""}, {"running", false}}));
 }
 
+TEST_F(RotationPlanTest, AnErrorOfTheWriteIsShown) {
+  RotationObserved now = observed();
+  const plan::Plan plan = plan_rotation(now);
+  const plan::StepId id = plan.lanes().at("auth key").groups().front().front().id;
+  const core::Error full{ErrorCode::kUnavailable, "/etc/slurm/slurm.jwks: No space left on device", 0, {}, {}};
+  now.context.outcomes[id] = {plan::Outcome::State::kFailed, 3, {}, {}, full};
+  EXPECT_EQ(core::get_string(rotation_status(now), {"problem"}),
+            "the key file is not written: /etc/slurm/slurm.jwks: No space left on device");
+}
+
+/// All have loaded the file of Spread. slurmctld is to load it, or has.
+struct RotationMarkTest : RotationPlanTest {
+  RotationMarkTest() {
+    act();
+    act();
+    Rotation state = rotation_from(store.contents().values.at(kRotationValue)).value();
+    state.mark = files.keys()->revision;
+    store.set().values[kRotationValue] = to_json(state);
+    mark = state.mark;
+  }
+  [[nodiscard]] static slurm::SnapshotPtr runs_with(const std::string& text) {
+    auto out = std::make_shared<slurm::Snapshot>();
+    out->health = slurm::Snapshot::Health::kComplete;
+    const std::string name = slurm::conf::marker_name(slurm::Owner::kEnlistment, hash_of(text));
+    out->partitions[name] = {name, "", "INACTIVE"};
+    return out;
+  }
+  /// Returns what is observed after slurmctld has refused the pool "bad", which was offered with the mark.
+  RotationObserved refused(const std::string& accepted) {
+    RotationObserved out = observed();
+    out.context.now = kNoon;
+    out.pools["bad"] = {.name = "bad"};
+    slurm::rollout::State rollout;
+    rollout.offered[std::string(kPoolFile)] = accepted;
+    rollout.offered_hash = rollout.accepted_hash = hash_of(accepted);
+    rollout.refused_hash = hash_of(pool_file(out.pools, mark));
+    rollout.refused_reason = "bad words";
+    rollout.refused_at = kNoon;
+    rollout.refusals = 1;
+    out.pool_file = to_json(rollout);
+    out.slurm = runs_with(accepted);
+    return out;
+  }
+  std::string mark;
+};
+
+TEST_F(RotationMarkTest, APoolThatIsRefusedSinceDoesNotConcernTheKey) {
+  const RotationObserved now = refused(pool_file({}, mark));
+  const plan::Plan plan = plan_rotation(now);
+  const auto record = std::dynamic_pointer_cast<const RecordRotation>(plan.lanes().at("auth key").groups().front().front().act);
+  ASSERT_TRUE(record);
+  const Rotation next = rotation_from(record->next).value();
+  EXPECT_EQ(next.phase, RotationPhase::kSpread);
+  EXPECT_EQ(next.refusal, "");
+  EXPECT_NE(next.settled, core::WallTime{}) << "slurmctld runs with the keys of this phase";
+}
+
+TEST_F(RotationMarkTest, ARefusalBeforeItHasLoadedTheKeysStepsBack) {
+  const plan::Plan plan = plan_rotation(refused(pool_file({})));
+  const auto record = std::dynamic_pointer_cast<const RecordRotation>(plan.lanes().at("auth key").groups().front().front().act);
+  ASSERT_TRUE(record);
+  EXPECT_EQ(rotation_from(record->next)->phase, RotationPhase::kReturn);
+  EXPECT_EQ(rotation_from(record->next)->refusal, "bad words");
+}
+
 TEST(PoolFileTest, TheRevisionOfTheKeyMakesAnotherFile) {
+  EXPECT_EQ(key_revision_of(pool_file({}, "r1")), "r1");
+  EXPECT_EQ(key_revision_of(pool_file({})), "");
+  EXPECT_EQ(key_revision_of(""), "");
+  const std::map<std::string, Pool> gpu{{"gpu", {.name = "gpu", .partition_conf = "MaxTime=60"}}};
+  EXPECT_TRUE(same_pools(pool_file(gpu, "r1"), pool_file(gpu)));
+  EXPECT_FALSE(same_pools(pool_file(gpu, "r1"), pool_file({}, "r1")));
+  EXPECT_FALSE(same_pools(pool_file(gpu), "PartitionName=gpu\n"));
+
   EXPECT_EQ(pool_file({}), pool_file({}, ""));
   EXPECT_NE(hash_of(pool_file({}, "r1")), hash_of(pool_file({})));
   EXPECT_NE(hash_of(pool_file({}, "r1")), hash_of(pool_file({}, "r2")));

@@ -550,7 +550,9 @@ void Server::serve_rotation(const std::string& verb, const net::HttpRequest& req
     };
   } else if (verb == "/acknowledge") {
     // Only what is asked for now: the file may not be that of the phase yet.
-    change = [this, names](const Contents& contents) { return acknowledge(contents, callbacks_.rotation(), names); };
+    change = [this, names, phase = core::get_string(*body, {"phase"})](const Contents& contents) {
+      return acknowledge(contents, callbacks_.rotation(), names, phase);
+    };
   } else if (verb == "/without") {
     change = [this, names](const Contents& contents) {
       return go_without(contents, clusters_.snapshot(options_.cluster), names);

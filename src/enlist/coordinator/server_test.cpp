@@ -818,7 +818,8 @@ TEST_F(ServerTest, AnAdministratorRotatesTheKey) {
   joined();
   EXPECT_EQ(told(ask("POST", "/v1/rotation", {{"also", {"login1"}}}, kHost)),
             "403 node gpu-1 may not do this: POST /v1/rotation");
-  EXPECT_EQ(told(ask("POST", "/v1/rotation/acknowledge", {{"hosts", {"login1"}}})), "409 no rotation runs");
+  EXPECT_EQ(told(ask("POST", "/v1/rotation/acknowledge", {{"hosts", {"login1"}}, {"phase", "Spread"}})),
+            "409 no rotation runs");
   EXPECT_EQ(told(ask("POST", "/v1/rotation", {{"lifetime_s", -1}})), "422 lifetime_s must be at most 7 days");
   EXPECT_EQ(told(ask("POST", "/v1/rotation", {{"also", {"a b"}}})), "422 --also a b: must be the name of a host");
   EXPECT_EQ(told(ask("POST", "/v1/rotation", {{"also", {"login[1-2],db"}}})), "200 " + core::canonical(rotation));
@@ -826,9 +827,10 @@ TEST_F(ServerTest, AnAdministratorRotatesTheKey) {
   EXPECT_EQ(told(ask("POST", "/v1/rotation", core::Json::object())), "409 a rotation runs: see slurm-enlist rotate status");
   EXPECT_EQ(told(ask("GET", "/v1/rotation")), "200 " + core::canonical(rotation));
   rotation["hosts"] = {{{"host", "login1"}, {"acknowledge", true}}};
-  EXPECT_THAT(told(ask("POST", "/v1/rotation/acknowledge", {{"hosts", {"login2"}}})),
+  EXPECT_THAT(told(ask("POST", "/v1/rotation/acknowledge", {{"hosts", {"login2"}}, {"phase", "Spread"}})),
               HasSubstr("404 the rotation does not wait"));
-  EXPECT_EQ(told(ask("POST", "/v1/rotation/acknowledge", {{"hosts", {"login1"}}})), "200 " + core::canonical(rotation));
+  EXPECT_EQ(told(ask("POST", "/v1/rotation/acknowledge", {{"hosts", {"login1"}}, {"phase", "Spread"}})),
+            "200 " + core::canonical(rotation));
   EXPECT_EQ(told(ask("POST", "/v1/rotation/without", {{"nodes", {"gpu-9"}}})), "404 there is no node gpu-9");
   EXPECT_EQ(told(ask("POST", "/v1/rotation/other", core::Json::object())), "404 there is no /v1/rotation/other");
   EXPECT_EQ(told(ask("POST", "/v1/rotation/abandon", core::Json::object())), "200 " + core::canonical(rotation));

@@ -46,6 +46,15 @@ std::vector<std::string> accounting_hosts_in(const slurm::conf::Conf& conf) {
   if (!same_word(conf.get("AccountingStorageType").value_or(""), "accounting_storage/slurmdbd")) return out;
   out.push_back(conf.get("AccountingStorageHost").value_or("localhost"));
   if (const auto backup = conf.get("AccountingStorageBackupHost")) out.push_back(*backup);
+  // "HOST[:PORT],...": slurmctld registers there as well (slurm.conf(5)).
+  const std::string external = conf.get("AccountingStorageExternalHost").value_or("");
+  for (std::string_view rest = external; !rest.empty();) {
+    const std::size_t end = std::min(rest.find(','), rest.size());
+    const std::string_view item = rest.substr(0, end);
+    std::string host(item.substr(0, item.find(':')));
+    if (!host.empty() && std::ranges::find(out, host) == out.end()) out.push_back(std::move(host));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
   return out;
 }
 

@@ -34,7 +34,8 @@ class Host {
   /// Replaces the file as a whole: a temporary file beside it, fsync, rename, fsync of the folder. After an error the file is
   /// as it was. `mode`: 0600 for secrets. Makes missing folders with mode 0755.
   virtual core::Result<void> write(const std::filesystem::path& file, const std::string& text, unsigned mode) = 0;
-  /// As write(), with the owner of another file. A symbolic link stays one: the file that it leads to is replaced.
+  /// As write(), with the owner of another file, and with the mode of that file as far as `mode` allows it. A symbolic link
+  /// stays one: the file that it leads to is replaced.
   virtual core::Result<void> write_as(const std::filesystem::path& file, const std::string& text, unsigned mode,
                                       const std::filesystem::path& owner_of) {
     (void)owner_of;

@@ -160,7 +160,7 @@ class LocalHost final : public Host {
     std::error_code error;
     const fs::path itself = fs::weakly_canonical(file, error);
     if (error) return core::fail(ErrorCode::kUnavailable, file.string() + ": " + error.message());
-    return replace(itself, text, mode, &owner);
+    return replace(itself, text, mode & owner.st_mode, &owner);
   }
   core::Result<void> write_like(const fs::path& file, const std::string& text, const fs::path& like) override {
     struct stat found {};

@@ -122,6 +122,10 @@ TEST_F(LocalHostTest, ReplacesAFileBehindALinkWithTheOwnerOfAnother) {
   ASSERT_EQ(stat((root / "real/keys").c_str(), &now), 0);
   EXPECT_EQ(now.st_mode & 0777U, 0600U);
   EXPECT_EQ(now.st_uid, root_user ? 12U : geteuid());
+  fs::permissions(root / "real/keys", fs::perms(0644));
+  ASSERT_TRUE(host->write_as(root / "keys", "newer", 0770, root / "keys"));
+  ASSERT_EQ(stat((root / "real/keys").c_str(), &now), 0);
+  EXPECT_EQ(now.st_mode & 0777U, 0640U) << "a group that reads it reads it still";
   EXPECT_EQ(host->write_as(root / "x", "new", 0600, root / "none").error().code, ErrorCode::kNotFound);
   EXPECT_FALSE(fs::exists(root / "x"));
 }

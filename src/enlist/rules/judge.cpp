@@ -75,7 +75,7 @@ class Judging {
 
   [[nodiscard]] Judged not_running() const {
     if (!report_.error.empty()) return {.phase = Phase::kRefused, .message = "slurmd does not run: " + report_.error};
-    const bool reported = report_ != Report{};
+    const bool reported = has_reported(report_);
     if (!reported && record_ != nullptr && node_.confirmed.empty())
       return {.phase = Phase::kImpostor,
               .message = "Slurm has a node of this name, which never was on this host" + whereabouts()};
@@ -341,6 +341,10 @@ std::string version_problem(std::string_view slurmd, std::string_view slurmctld)
   if (*node > *controller) return versions + ": slurmd must not be newer";
   if (*node < *controller - 3) return versions + ": slurmd must be at most three major releases older";
   return {};
+}
+
+bool has_reported(const Report& report) {
+  return !report.boot_id.empty() || !report.error.empty();
 }
 
 Judged judge(const JudgeInput& input) {

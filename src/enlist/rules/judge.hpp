@@ -34,6 +34,9 @@ struct Judged {
   bool register_again = false;
 };
 
+/// True if the agent of a host was heard of since the host has joined. The join itself tells its name and version.
+[[nodiscard]] bool has_reported(const Report& report);
+
 struct JudgeInput {
   const Node& node;
   /// Null or incomplete: Slurm is not known. Then the phase stays, and the message says that Slurm does not answer.

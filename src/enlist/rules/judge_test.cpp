@@ -105,7 +105,7 @@ const std::vector<Row>& table() {
       // --- slurmd does not run yet ---
       {"no report yet",
        [](Case& c) {
-         c.node.report = {};
+         c.node.report = {.hostname = "h", .boot_id = "", .slurm_version = "26.05.0"};  // The host has just joined.
          c.node.phase = Phase::kPending;
          c.in_slurm = false;
        },
@@ -119,7 +119,7 @@ const std::vector<Row>& table() {
        Phase::kImpostor, "two hosts"},
       {"no report yet, and Slurm has the name",
        [](Case& c) {
-         c.node.report = {};
+         c.node.report = {.hostname = "h", .boot_id = "", .slurm_version = "26.05.0"};  // The host has just joined.
          c.node.phase = Phase::kPending;
        },
        Phase::kImpostor, "which never was on this host (host h, address 10.0.0.1)"},

@@ -96,7 +96,10 @@ core::Result<std::string> changed_keys(std::string_view content, const KeyChange
     if (kid == change.signer) entry["use"] = "default";
     after.push_back(std::move(entry));
   }
-  return Json{{"keys", std::move(after)}}.dump(2) + "\n";
+  Json out{{"keys", std::move(after)}};
+  // Slurm reads no other member than "keys" (_read_keys_file() in internal.c).
+  if (!change.note.empty()) out["slurm-enlist"] = change.note;
+  return out.dump(2) + "\n";
 }
 
 bool has_keys(const KeySet& set, const std::vector<KeyId>& keys, std::string_view signer) {

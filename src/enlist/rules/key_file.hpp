@@ -44,6 +44,7 @@ struct KeyChange {
   std::vector<std::string> kids;  ///< The keys that it has then.
   std::string signer;
   std::string fresh_kid{};  ///< The key that is made, if the file does not have it. "": none.
+  std::string note{};       ///< A text for the file, which Slurm does not read. "": none.
   friend bool operator==(const KeyChange&, const KeyChange&) = default;
 };
 /// Returns the content of a slurm.jwks with other keys or another signer. `fresh`: the bytes of the key that is made. Entries

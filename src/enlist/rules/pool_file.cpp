@@ -21,6 +21,8 @@ using slurm::Owner;
 constexpr std::uint64_t kMostNodes = 65536;
 /// Files that include each other end here.
 constexpr int kDeepest = 8;
+/// The line with the revision of the auth key begins with this.
+constexpr std::string_view kKeyMark = "# Auth key: ";
 
 std::string known_parameters() {
   std::string out;
@@ -257,6 +259,10 @@ std::string set_jwt(const Reading& reading, std::string_view jwt_key, Changes& c
   return key;
 }
 
+std::string marker_begin() {
+  return "PartitionName=" + conf::marker_name(Owner::kEnlistment, "");
+}
+
 }  // namespace
 
 core::Result<void> check_partition_conf(std::string_view words) {
@@ -297,12 +303,27 @@ std::string pool_file(const std::map<std::string, Pool>& pools, std::string_view
     out.add(std::move(entry));
   }
   std::string text = std::string(kFileMark) + out.render();
-  if (!key_revision.empty()) text += "# Auth key: " + std::string(key_revision) + "\n";
+  if (!key_revision.empty()) text += std::string(kKeyMark) + std::string(key_revision) + "\n";
   return text + conf::marker_partition(Owner::kEnlistment, core::short_digest(text)) + "\n";
 }
 
+std::string_view key_revision_of(std::string_view pool_file) {
+  const std::size_t at = pool_file.rfind("\n" + std::string(kKeyMark));
+  if (at == std::string_view::npos) return {};
+  const std::string_view rest = pool_file.substr(at + 1 + kKeyMark.size());
+  return rest.substr(0, rest.find('\n'));
+}
+
+bool same_pools(std::string_view one, std::string_view other) {
+  const auto pools = [](std::string_view text) {
+    const std::size_t key = text.rfind("\n" + std::string(kKeyMark)), marker = text.rfind("\n" + marker_begin());
+    return text.substr(0, std::min(key, marker));
+  };
+  return pools(one) == pools(other);
+}
+
 std::string hash_of(std::string_view pool_file) {
-  const std::string begin = "PartitionName=" + conf::marker_name(Owner::kEnlistment, "");
+  const std::string begin = marker_begin();
   const std::size_t at = pool_file.starts_with(begin) ? 0 : pool_file.rfind("\n" + begin);
   if (at == std::string_view::npos) return {};
   const std::string_view rest = pool_file.substr(pool_file.find(begin, at) + begin.size());

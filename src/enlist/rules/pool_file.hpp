@@ -24,6 +24,10 @@ inline constexpr std::string_view kPoolFile = "slurm-enlist.conf";
 /// pool that is being removed has State=DRAIN: it takes no new jobs, and those in the queue go on. The same pools give the same
 /// text. `key_revision`: the revision of the auth key that slurmctld has to load with the file. "": the file does not tell.
 [[nodiscard]] std::string pool_file(const std::map<std::string, Pool>& pools, std::string_view key_revision = {});
+/// Returns the revision of the auth key in a file of pool_file(); "" if it has none.
+[[nodiscard]] std::string_view key_revision_of(std::string_view pool_file);
+/// True if two files of pool_file() have the same pools.
+[[nodiscard]] bool same_pools(std::string_view one, std::string_view other);
 /// Returns the hash in the marker of a file; "" if it has none.
 [[nodiscard]] std::string hash_of(std::string_view pool_file);
 

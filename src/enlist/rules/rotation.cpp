@@ -6,6 +6,9 @@
 #include <array>
 #include <utility>
 
+#include "enlist/rules/judge.hpp"
+#include "slurm/rollout/rollout.hpp"
+
 namespace enlist {
 namespace {
 
@@ -62,6 +65,12 @@ bool may_replace(const KeySet& set, const Rotation& state) {
   return false;
 }
 
+/// True if the new key may have signed although the state does not say so: an older copy of the store was restored.
+bool unexpected_sign(const KeySet& keys, const Rotation& state) {
+  return state.phase == RotationPhase::kSpread && !state.signed_anew &&
+         is_content(keys, content_of(state, RotationPhase::kSign));
+}
+
 bool is_foreign(const KeySet& keys, const Rotation& state) {
   return !is_content(keys, content_of(state, state.phase)) && !may_replace(keys, state);
 }
@@ -70,13 +79,15 @@ KeyChange change_of(const Rotation& state) {
   const Content content = content_of(state, state.phase);
   KeyChange out{.kids = {}, .signer = content.signer};
   if (state.phase == RotationPhase::kSpread) out.fresh_kid = state.fresh.kid;
+  out.note = fmt::format("{} {}", to_string(state.phase), core::format_rfc3339(state.since));
   for (const KeyId& key : content.keys) out.kids.push_back(key.kid);
   return out;
 }
 
 Rotation in_phase(Rotation state, RotationPhase phase, core::WallTime now) {
   state.phase = phase;
-  state.since = core::whole_seconds(now);
+  state.since = std::max(core::whole_seconds(now), state.since + 1s);
+  state.revision.clear();
   state.acknowledged.clear();
   state.settled = {};
   return state;
@@ -91,7 +102,7 @@ Rotation ended(Rotation state, std::string result, core::WallTime now) {
 /// Returns why the node has not loaded the file; "": it has, or it holds no key.
 std::string not_loaded(const Node& node, const std::string& revision) {
   const Report& report = node.report;
-  if (report == Report{}) return "its agent has not reported yet";
+  if (!has_reported(report)) return "its agent has not reported yet";
   if (report.stopped && node.leaving.wanted) return "";  // Its slurmd does not start again.
   if (report.key_revision != revision) {
     return "its agent does not have the key file of this phase yet" + (report.error.empty() ? "" : ": " + report.error);
@@ -125,9 +136,20 @@ std::vector<RotationWait> waits_for(const RotationInput& in, const std::string& 
 /// Returns the jobs whose slurmstepd may have older keys than those of this phase.
 std::vector<std::string> jobs_with_keys(const RotationInput& in) {
   std::vector<std::string> out;
+  const core::WallTime now = in.slurm->time_at(in.mono).value_or(in.now);
   for (const auto& [id, job] : in.slurm->jobs) {
     if (!job->holds_nodes() || (!job->stepmgr && id >= 0)) continue;
-    if (!job->start || *job->start <= in.state.settled + kJobMargin) out.push_back(job->full_id());
+    // A start in the future is of a clock that was set back since.
+    const bool known = job->start && *job->start <= now + kJobMargin;
+    if (!known || *job->start <= in.state.settled + kJobMargin) out.push_back(job->full_id());
+  }
+  return out;
+}
+
+std::vector<std::string> jobs_that_start(const slurm::Snapshot& slurm) {
+  std::vector<std::string> out;
+  for (const auto& [id, job] : slurm.jobs) {
+    if (job->starting()) out.push_back(job->full_id());
   }
   return out;
 }
@@ -149,7 +171,8 @@ void leave_phase(const RotationInput& in, Rotating& out) {
     out.next = ended(state, "done: the cluster has a new key", in.now);
     return;
   }
-  if (state.try_at > in.now) {
+  // If the clock was set back, it does not wait.
+  if (state.try_at > in.now && in.now >= state.refused_at) {
     out.waits = fmt::format("slurmctld refused to load the next phase ({}); it is tried again at {}", state.refusal,
                             core::format_rfc3339(state.try_at));
     out.look_again = state.try_at - in.now;
@@ -194,7 +217,9 @@ void step_back(const RotationInput& in, Rotating& out) {
       in_phase(in.state, in.state.phase == RotationPhase::kSign ? RotationPhase::kSpread : RotationPhase::kReturn, in.now);
   out.next->refusal = in.refused->second;
   out.next->refused_at = in.refused->first;
-  out.next->try_at = in.next_try;
+  // The rollout forgets a refusal when it is given the former file. Each try makes all slurmds reload twice.
+  ++out.next->refusals;
+  out.next->try_at = std::max(in.next_try, slurm::rollout::try_at(in.refused->first, out.next->refusals));
 }
 
 }  // namespace
@@ -242,26 +267,28 @@ Rotating judge_rotation(const RotationInput& in) {
   const KeySet& keys = *in.keys;
   const Content wanted = content_of(state, state.phase);
   if (!is_content(keys, wanted)) {
-    if (state.phase == RotationPhase::kSpread && has_keys(keys, state.old_keys, state.old_signer) && !state.signed_anew &&
-        !state.fresh.print.empty()) {
-      // Somebody has restored the file. The new key is made anew, because nothing was signed with it.
-      out.next = state;
-      out.next->fresh.print.clear();
-      out.next->acknowledged.clear();
-    } else if (may_replace(keys, state)) {
-      out.write = change_of(state);
-    } else {
+    if (!may_replace(keys, state)) {
       out.problem = fmt::format(
           "somebody else has changed the keys beside slurm.conf, and nothing is overwritten. Restore {} of the phase {}, or "
           "end the rotation with --abandon, which leaves the file as it is",
           kJwksFile, to_string(state.phase));
+    } else if (!state.revision.empty() || unexpected_sign(keys, state)) {
+      // Somebody has put another file there, and anybody may have loaded it.
+      out.next = in_phase(state, state.phase, in.now);
+      out.next->signed_anew = state.signed_anew || unexpected_sign(keys, state);
+      // Nothing was signed with the new key. It is made anew.
+      if (state.phase == RotationPhase::kSpread && !out.next->signed_anew) out.next->fresh.print.clear();
+    } else {
+      out.write = change_of(state);
     }
     return out;
   }
-  if (state.fresh.print.empty() && state.phase == RotationPhase::kSpread) {
-    const auto found = std::ranges::find(keys.keys, state.fresh.kid, &KeyId::kid);
+  if (state.revision != keys.revision) {
     out.next = state;
-    out.next->fresh.print = found->print;
+    out.next->revision = keys.revision;
+    out.next->settled = {};
+    const auto found = std::ranges::find(keys.keys, state.fresh.kid, &KeyId::kid);
+    if (found != keys.keys.end()) out.next->fresh.print = found->print;
     return out;
   }
   if (!in.slurm || !in.slurm->complete()) {
@@ -279,12 +306,15 @@ Rotating judge_rotation(const RotationInput& in) {
     out.next->mark = mark;
     return out;
   }
-  if (in.refused && in.refused->first != state.refused_at) {
+  if (!in.loaded && in.refused && in.refused->first != state.refused_at) {
     step_back(in, out);
     return out;
   }
   if (!in.loaded) {
+    const std::vector<std::string> starting = jobs_that_start(*in.slurm);
     out.waits = "slurmctld is to load the file: see also slurm-enlist pool list";
+    if (!starting.empty())
+      out.waits = "slurmctld is to load the file, which would cut short the jobs that are starting: " + named_jobs(starting);
     return out;
   }
   out.settled = true;
@@ -305,8 +335,9 @@ core::Result<Rotation> abandoned(const Rotation& state, const core::Result<KeySe
   Rotation out = state;
   out.abandoned = true;
   out.try_at = {};
-  if (state.phase == RotationPhase::kSign) {
+  if (state.phase == RotationPhase::kSign || unexpected_sign(*keys, state)) {
     out = in_phase(std::move(out), RotationPhase::kSpread, now);
+    out.signed_anew = true;
   } else if (state.phase == RotationPhase::kSpread && !state.signed_anew) {
     // All sign with the old key.
     out = in_phase(std::move(out), RotationPhase::kReturn, now);
@@ -324,6 +355,7 @@ core::Json to_json(const Rotation& state) {
           {"newKey", key(state.fresh)},
           {"began", core::format_rfc3339(state.began)},
           {"since", core::format_rfc3339(state.since)},
+          {"revision", state.revision},
           {"mark", state.mark},
           {"formerMark", state.former_mark},
           {"settled", core::format_rfc3339(state.settled)},
@@ -334,6 +366,7 @@ core::Json to_json(const Rotation& state) {
           {"acknowledged", state.acknowledged},
           {"without", state.without},
           {"refusal", state.refusal},
+          {"refusals", state.refusals},
           {"refusedAt", core::format_rfc3339(state.refused_at)},
           {"tryAt", core::format_rfc3339(state.try_at)},
           {"result", state.result}};
@@ -355,8 +388,8 @@ core::Result<Rotation> rotation_from(const core::Json& json) {
   for (const Json& id : *old_keys) out.old_keys.push_back(key(id));
   out.fresh = key(*fresh);
   for (const auto& [member, place] :
-       {std::pair{"oldSigner", &out.old_signer}, std::pair{"mark", &out.mark}, std::pair{"formerMark", &out.former_mark},
-        std::pair{"refusal", &out.refusal}, std::pair{"result", &out.result}})
+       {std::pair{"oldSigner", &out.old_signer}, std::pair{"revision", &out.revision}, std::pair{"mark", &out.mark},
+        std::pair{"formerMark", &out.former_mark}, std::pair{"refusal", &out.refusal}, std::pair{"result", &out.result}})
     *place = core::get_string(json, {member});
   if (out.old_signer.empty()) return wrong("oldSigner");
   for (const auto& [member, place] :
@@ -378,6 +411,7 @@ core::Result<Rotation> rotation_from(const core::Json& json) {
   out.signed_anew = core::get_bool(json, {"signedAnew"});
   out.abandoned = core::get_bool(json, {"abandoned"});
   out.lifetime = core::Duration{core::get_int(json, {"lifetimeMs"})};
+  out.refusals = static_cast<int>(core::get_int(json, {"refusals"}));
   return out;
 }
 

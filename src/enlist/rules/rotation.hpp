@@ -11,12 +11,16 @@
 // partition that marks the loaded pool file (enlist/rules/pool_file.hpp) proves that slurmctld has started after the key file
 // was written.
 //
+// The file has a note with the phase and the time at which it began. So a phase that is entered again, after Sign was refused
+// or the rotation was taken back, has another revision, and is not proven by what somebody has loaded before. If somebody
+// replaces the file of a phase, the phase begins again as well.
+//
 // The order in which daemons load the file of a phase does not matter:
 //   Spread    All sign with the old key, which all have.
 //   Sign      Some sign with the old key, others with the new one. All have both since Spread.
 //   Retire    All sign with the new key since Sign, and all have it since Spread.
 //   Return    From Spread: as Spread. From Sign, the rotation first goes back to Spread, where all have both. It leaves Spread
-//             when what the new key has signed has expired.
+//             when all have loaded that file, and what the new key has signed has expired.
 // So a daemon that is restarted at any time, by whomever, reads a file that works. slurmctld comes last, because its
 // reconfigure makes slurmds start again: a slurmd that is just doing so might miss the signal of its agent.
 //
@@ -49,7 +53,9 @@ struct Rotation {
   std::vector<KeyId> old_keys{};
   std::string old_signer;
   KeyId fresh{};  ///< The new key. Its print is "" until the file with it was seen.
-  core::WallTime began{}, since{};
+  core::WallTime began{};
+  core::WallTime since{};        ///< When this phase began. Later than any phase before, also if the clock was set back.
+  std::string revision{};        ///< The revision of the file of this phase. "": it was not seen yet.
   std::string mark{};            ///< The revision of the key file that the pool file carries: slurmctld has to load it.
   std::string former_mark{};     ///< `mark` before the rotation.
   core::WallTime settled{};      ///< When all had loaded the file of this phase, by slurmctld's clock; 0: not yet.
@@ -60,6 +66,7 @@ struct Rotation {
   std::set<std::string> acknowledged{};  ///< Hosts whose copy the administrator has confirmed in this phase.
   std::set<std::string> without{};       ///< Nodes that are not waited for.
   std::string refusal{};                 ///< Why slurmctld has last refused to load a phase. "": it has not.
+  int refusals = 0;                      ///< How often.
   core::WallTime refused_at{}, try_at{};
   std::string result{};  ///< How it has ended. "": it has not.
   friend bool operator==(const Rotation&, const Rotation&) = default;
@@ -90,8 +97,8 @@ struct RotationInput {
   const std::map<std::string, Node>& nodes;
   std::vector<KeyHolder> others;  ///< Without the nodes that all_holders() adds.
   slurm::SnapshotPtr slurm;
-  bool loaded = false;  ///< slurmctld runs with the pool file that has Rotation::mark.
-  /// slurmctld has refused that pool file at this time, and why.
+  bool loaded = false;  ///< slurmctld runs with a pool file that has Rotation::mark.
+  /// slurmctld has refused a pool file with that mark at this time, and why. It has not accepted another one with that mark.
   std::optional<std::pair<core::WallTime, std::string>> refused{};
   core::WallTime next_try{};   ///< When a refused pool file is tried again.
   core::Duration lifetime{0};  ///< What a key has signed is accepted for so long, by the configuration of Slurm.

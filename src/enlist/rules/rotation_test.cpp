@@ -1,9 +1,12 @@
 #include "enlist/rules/rotation.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <random>
+#include <utility>
 
 #include "core/base64.hpp"
 #include "core/hash.hpp"
@@ -134,6 +137,213 @@ struct Site {
   }
 };
 
+/// A cluster whose daemons have the keys that they have read. Each tick, one thing happens. At any time, each daemon must
+/// verify what any other one signs, and what was signed before and is still accepted.
+struct Cluster {
+  enum class Event { kRestart, kReconfigure, kAbandon, kHostOff, kHostDeaf, kRefuse, kRestore };
+  using Events = std::multimap<int, Event>;
+  enum class Is { kOn, kOff, kDeaf };
+  struct Daemon {
+    std::string file, has;  ///< The text of the file beside it, and what it has read of it.
+    Is is = Is::kOn;
+    core::Duration until{0};  ///< It is off or deaf until then.
+  };
+  static constexpr core::Duration kLifetime = 120s, kAway = 900s;
+
+  std::string text, before;  ///< The file beside slurm.conf, and the one before.
+  Daemon slurmctld;
+  std::string pool_file, loaded, accepted, refused_mark;  ///< The marks.
+  bool refuses = false;
+  core::WallTime refused_at{};
+  std::map<std::string, Daemon> hosts;
+  std::map<std::string, Node> nodes;
+  slurm::SnapshotPtr slurm;
+  Rotation state;
+  core::Duration now{0};
+  core::WallTime settled{};
+  std::optional<core::MonoTime> settled_since;
+  std::map<std::string, core::Duration> signed_at;  ///< By the print of the key.
+  std::map<std::string, KeySet> sets;
+
+  Cluster() {
+    Site site;
+    text = before = site.text;
+    nodes = site.nodes;
+    slurm = site.slurm();
+    slurmctld = {.file = text, .has = text};
+    for (auto& [name, node] : nodes) {
+      hosts[name] = {.file = text, .has = text};
+      report(name);
+    }
+    state = begin_rotation(set_of(text), "new", kNoon).value();
+  }
+  const KeySet& set_of(const std::string& file) {
+    const auto found = sets.find(file);
+    if (found != sets.end()) return found->second;
+    return sets[file] = key_set_of("slurm.jwks", core::short_digest(file), file).value();
+  }
+  void report(const std::string& name) {
+    Report& out = nodes[name].report;
+    out.key_revision = set_of(hosts[name].file).revision;
+    out.key_loaded = set_of(hosts[name].has).revision;
+  }
+  void read_by_slurmctld() {
+    slurmctld.has = text;
+    loaded = pool_file;
+  }
+  void apply(Event event) {
+    Daemon& host = hosts.at("gpu-2");
+    switch (event) {
+      case Event::kRestart:
+        return read_by_slurmctld();
+      case Event::kReconfigure:  // For example for a pool, with what the store says.
+        if (refused_mark != state.mark) pool_file = state.mark;
+        return read_by_slurmctld();
+      case Event::kAbandon:
+        if (const auto next = abandoned(state, set_of(text), kNoon + now)) state = *next;
+        return;
+      case Event::kHostOff:
+      case Event::kHostDeaf:
+        if (host.is != Is::kOn) return;
+        // The last thing that its agent did is not reported.
+        if (event == Event::kHostDeaf) host.file = host.has = text;
+        host.is = event == Event::kHostOff ? Is::kOff : Is::kDeaf;
+        host.until = now + kAway;
+        return;
+      case Event::kRefuse:
+        refuses = true;
+        return;
+      case Event::kRestore:  // Somebody puts the file from before there. If it is none of the rotation, that is noticed.
+        std::swap(text, before);
+        if (!judged().problem.empty()) std::swap(text, before);
+        return;
+    }
+  }
+  Rotating judged() {
+    const core::Result<KeySet> keys = set_of(text);
+    if (state.settled != settled) {
+      settled = state.settled;
+      settled_since = settled == core::WallTime{} ? std::nullopt : std::optional(core::MonoTime{now});
+    }
+    RotationInput in{.state = state,
+                     .keys = keys,
+                     .nodes = nodes,
+                     .others = {},
+                     .slurm = slurm,
+                     .loaded = loaded == state.mark,
+                     .lifetime = kLifetime,
+                     .settled_since = settled_since,
+                     .now = kNoon + now,
+                     .mono = core::MonoTime{now}};
+    if (refused_at != core::WallTime{} && refused_mark == state.mark) {
+      in.refused.emplace(refused_at, "no");
+      in.next_try = refused_at + 60s;
+    }
+    return judge_rotation(in);
+  }
+  /// Returns true if the coordinator does something.
+  bool coordinator() {
+    const Rotating does = judged();
+    if (does.next) {
+      state = *does.next;
+    } else if (does.write) {
+      before = std::exchange(text, changed_keys(text, *does.write, std::string(64, 'n')).value());
+    }
+    return does.next || does.write;
+  }
+  bool pools() {
+    const bool tried = refused_mark == state.mark && kNoon + now < refused_at + 60s;
+    if (pool_file != state.mark && !tried) return pool_file = state.mark, true;
+    if (loaded == pool_file) return false;
+    if (refuses) {
+      refuses = false;
+      refused_mark = pool_file;
+      refused_at = core::whole_seconds(kNoon + now);
+      pool_file = accepted;
+    }
+    read_by_slurmctld();
+    accepted = loaded;
+    return true;
+  }
+  bool agents() {
+    for (auto& [name, host] : hosts) {
+      if (host.is != Is::kOn && now >= host.until) {
+        if (host.is == Is::kOff) host.has = host.file;
+        host.is = Is::kOn;
+      }
+      if (host.is != Is::kOn || nodes[name].report.key_loaded == set_of(text).revision) continue;
+      host.file = host.has = text;
+      report(name);
+      return true;
+    }
+    return false;
+  }
+  /// Returns what is not verified; "": all is.
+  std::string unverified() {
+    std::map<std::string, const Daemon*> all{{"slurmctld", &slurmctld}};
+    for (const auto& [name, host] : hosts) {
+      if (host.is != Is::kOff) all[name] = &host;
+    }
+    for (const auto& [name, daemon] : all) {
+      const KeySet& set = set_of(daemon->has);
+      signed_at[std::ranges::find(set.keys, set.signer, &KeyId::kid)->print] = now;
+    }
+    for (const auto& [print, at] : signed_at) {
+      if (at + kLifetime < now) continue;
+      for (const auto& [name, daemon] : all) {
+        const KeySet& set = set_of(daemon->has);
+        if (std::ranges::find(set.keys, print, &KeyId::print) == set.keys.end())
+          return fmt::format("{} does not verify what was signed {} s ago", name, (now - at) / 1s);
+      }
+    }
+    return "";
+  }
+  /// Returns what has gone wrong; "": nothing. `ticks`: how many there were.
+  std::string run(const Events& events, int* ticks = nullptr) {
+    for (int tick = 0; tick < 600 && state.phase != P::kEnded; ++tick) {
+      const auto [from, to] = events.equal_range(tick);
+      for (auto event = from; event != to; ++event) apply(event->second);
+      now += coordinator() || pools() || agents() ? 1s : 20s;
+      if (std::string wrong = unverified(); !wrong.empty())
+        return fmt::format("tick {}, {}: {}", tick, to_string(state.phase), wrong);
+      if (ticks != nullptr) *ticks = tick;
+    }
+    return state.phase == P::kEnded ? "" : fmt::format("it does not end: {}", to_json(state).dump());
+  }
+};
+using Event = Cluster::Event;
+
+TEST(RotationTest, SlurmctldMaySignWithTheNewKeyBeforeItIsMadeToLoadIt) {
+  // In Sign, before the host that is off has the file, slurmctld reads it. Then the rotation is taken back.
+  int ticks = 0;
+  EXPECT_EQ(Cluster().run({}, &ticks), "");
+  for (int off = 0; off <= ticks; ++off) {
+    for (int read = off; read <= ticks; ++read) {
+      for (const Event event : {Event::kRestart, Event::kReconfigure}) {
+        const Cluster::Events events{{off, Event::kHostOff}, {read, event}, {read + 2, Event::kAbandon}};
+        ASSERT_EQ(Cluster().run(events), "") << "off at " << off << ", read at " << read;
+      }
+    }
+  }
+}
+
+TEST(RotationTest, WhateverOneSignsWithAllOthersVerify) {
+  int ticks = 0;
+  ASSERT_EQ(Cluster().run({}, &ticks), "");
+  std::minstd_rand random(7);  // NOLINT: the same each time.
+  for (int i = 0; i < 2000; ++i) {
+    Cluster::Events events;
+    std::string told;
+    for (unsigned n = 0; n <= i % 5U; ++n) {
+      const int at = static_cast<int>(random() % (2U * static_cast<unsigned>(ticks)));
+      const auto event = static_cast<Event>(random() % 7U);
+      events.emplace(at, event);
+      told += fmt::format("{} at {}; ", static_cast<int>(event), at);
+    }
+    ASSERT_EQ(Cluster().run(events), "") << told;
+  }
+}
+
 TEST(RotationTest, ThreePhasesLeadToTheNewKey) {
   Site site;
   site.begin();
@@ -181,7 +391,8 @@ TEST(RotationTest, AWriteWhoseOutcomeIsNotStoredIsFoundInTheFile) {
 TEST(RotationTest, ANodeCountsOnlyWhenItsSlurmdHasLoadedTheFile) {
   for (const auto& change : std::vector<std::function<void(Report&)>>{
            [](Report& report) { report.key_loaded = "before"; }, [](Report& report) { report.key_loaded = ""; },
-           [](Report& report) { report.key_revision = "before"; }, [](Report& report) { report = {}; }}) {
+           [](Report& report) { report.key_revision = "before"; },
+           [](Report& report) { report = {.hostname = "h", .boot_id = "", .slurm_version = "26.05.0"}; }}) {
     Site site;
     site.begin();
     site.agents_load = false;
@@ -194,6 +405,9 @@ TEST(RotationTest, ANodeCountsOnlyWhenItsSlurmdHasLoadedTheFile) {
     EXPECT_EQ(site.state().mark, "") << "slurmctld is not asked to load before";
     ASSERT_EQ(site.look().hosts.size(), 1U);
     EXPECT_EQ(site.look().hosts[0].host, "gpu-2");
+    Report& report = site.nodes["gpu-2"].report;
+    if (report.boot_id.empty()) EXPECT_EQ(site.look().hosts[0].why, "its agent has not reported yet") << "it has just joined";
+    report.boot_id = "b";
     site.agents_load = true;
     site.load();
     site.go();
@@ -312,6 +526,72 @@ TEST(RotationTest, AFileThatIsRestoredInSpreadGetsAnotherNewKey) {
   EXPECT_EQ(site.state().phase, P::kEnded);
 }
 
+TEST(RotationTest, JobsThatBeganBeforeTheFileWasRestoredAreWaitedFor) {
+  Site site;
+  slurm::Job job;
+  job.id = 7;
+  job.state = "RUNNING";
+  job.nodes = {"gpu-1"};
+  job.stepmgr = true;
+  job.start = kNoon;
+  site.jobs = {job};
+  site.begin();
+  const std::string before = site.text;
+  site.go(30s);
+  ASSERT_THAT(site.look().waits, HasSubstr("--stepmgr): 7"));
+  site.now += 60s;
+  site.jobs[0].start = kNoon + site.now;
+  site.now += 60s;
+  site.text = before;
+  site.go(30s);
+  EXPECT_EQ(site.state().phase, P::kSpread) << "its slurmstepd does not have the key that was made since";
+  EXPECT_THAT(site.look().waits, HasSubstr("--stepmgr): 7"));
+  site.jobs.clear();
+  site.go();
+  EXPECT_THAT(site.contents, ElementsAre("old*,new", "old*,new", "old,new*", "new*"));
+}
+
+TEST(RotationTest, AFileThatIsReplacedAfterAllHaveLoadedItIsLoadedAgain) {
+  Site site;
+  site.others = {{"db", "restart slurmdbd"}};
+  site.begin();
+  site.step();
+  const std::string spread = site.text;
+  site.set([](Rotation& state) { state.acknowledged = {"db"}; });
+  site.go(10s);
+  site.set([](Rotation& state) { state.acknowledged = {"db"}; });
+  site.go(10s);
+  ASSERT_EQ(site.state().phase, P::kSign);
+  ASSERT_NE(site.state().settled, core::WallTime{});
+  const std::string sign = site.revision();
+  site.text = spread;
+  site.go(10s);
+  EXPECT_EQ(site.content(), "old,new*");
+  EXPECT_NE(site.revision(), sign) << "somebody may have loaded the other one since";
+  ASSERT_EQ(site.look().hosts.size(), 1U);
+  EXPECT_EQ(site.look().hosts[0].host, "db");
+}
+
+TEST(RotationTest, AnOlderStoreLearnsFromTheFileThatTheNewKeyMaySign) {
+  for (const bool at_once : {true, false}) {
+    Site site;
+    site.begin();
+    site.go_to(P::kSign);
+    Rotation older = site.state();
+    older.phase = P::kSpread;
+    older.signed_anew = false;
+    site.go(10s);
+    const core::Duration then = site.now;
+    site.stored = to_json(older);
+    if (!at_once) site.step();
+    site.stored = to_json(abandoned(site.state(), site.keys(), kNoon + site.now).value());
+    EXPECT_EQ(site.state().phase, P::kSpread);
+    site.go();
+    EXPECT_THAT(site.contents, ElementsAre("old*,new", "old,new*", "old*,new", "old*"));
+    EXPECT_GE(site.now - then, 120s) << "what the new key has signed must expire";
+  }
+}
+
 TEST(RotationTest, ARefusedSpreadEndsTheRotation) {
   Site site;
   site.begin();
@@ -348,10 +628,71 @@ TEST(RotationTest, ARefusedSignStepsBackAndIsTriedAgain) {
   EXPECT_THAT(site.state().result, HasSubstr("done"));
 }
 
+TEST(RotationTest, ASignThatIsRefusedAgainIsTriedLater) {
+  Site site;
+  site.begin();
+  for (const auto& [refusals, wait] : {std::pair{1, 60s}, std::pair{2, 120s}, std::pair{3, 240s}}) {
+    site.go_to(P::kSign);
+    site.slurmctld_loads = false;
+    site.go(10s);
+    ASSERT_EQ(site.state().phase, P::kSign);
+    const core::WallTime at = core::whole_seconds(kNoon + site.now);
+    site.refused.emplace(at, "no such node set");
+    site.next_try = at + 60s;  // The rollout has forgotten the refusals before.
+    site.step();
+    EXPECT_EQ(site.state().refusals, refusals);
+    EXPECT_EQ(site.state().try_at, at + wait);
+    site.refused.reset();
+    site.slurmctld_loads = true;
+  }
+}
+
+TEST(RotationTest, ARefusalDoesNotWaitForAClockThatWasSetBack) {
+  Site site;
+  site.begin();
+  site.go_to(P::kSign);
+  site.set([](Rotation& state) {
+    state.phase = P::kSpread;
+    state.refusal = "no";
+    state.refused_at = kNoon + 6h;
+    state.try_at = kNoon + 6h + 60s;
+  });
+  site.go_to(P::kSign);
+  EXPECT_LT(site.now, 60s);
+}
+
+TEST(RotationTest, ARefusalAfterSlurmctldHasLoadedThePhaseDoesNotStepBack) {
+  Site site;
+  site.begin();
+  site.go_to(P::kSign);
+  site.go(10s);
+  ASSERT_EQ(site.loaded, site.state().mark);
+  site.refused.emplace(kNoon + site.now, "a pool has bad words");
+  site.go();
+  EXPECT_THAT(site.state().result, HasSubstr("done"));
+}
+
+TEST(RotationTest, TheStatusNamesJobsThatAreStarting) {
+  Site site;
+  site.begin();
+  site.slurmctld_loads = false;
+  slurm::Job job;
+  job.id = 7;
+  job.state = "RUNNING";
+  job.flags = {"CONFIGURING"};
+  job.nodes = {"gpu-1"};
+  site.jobs = {job};
+  site.go(10s);
+  EXPECT_THAT(site.look().waits, HasSubstr("the jobs that are starting: 7"));
+  site.jobs.clear();
+  EXPECT_THAT(site.look().waits, HasSubstr("slurm-enlist pool list"));
+}
+
 TEST(RotationTest, ARefusedSpreadDoesNotReturnOnceTheNewKeyMaySign) {
   Site site;
   site.begin();
   site.go_to(P::kSign);
+  site.go(10s);
   site.stored = to_json(abandoned(site.state(), site.keys(), kNoon).value());
   site.slurmctld_loads = false;
   site.go(10s);
@@ -425,6 +766,9 @@ TEST(RotationTest, JobsThatManageTheirStepsKeepTheKeysThatTheyBeganWith) {
   site.go();
   EXPECT_EQ(site.state().phase, P::kSpread);
   EXPECT_THAT(site.look().waits, HasSubstr("--stepmgr): 7"));
+  site.jobs[0].start = kNoon + site.now + 1h;
+  site.go(30s);
+  EXPECT_EQ(site.state().phase, P::kSpread) << "slurmctld's clock was set back since it began";
   site.jobs[0].start = kNoon + site.now;
   site.go(30s);
   EXPECT_EQ(site.state().phase, P::kSign) << "a job that began later has both keys";
