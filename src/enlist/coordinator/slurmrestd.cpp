@@ -9,8 +9,9 @@ Command slurmrestd_command(const SlurmrestdOptions& options) {
           .environment = {"SLURM_CONF=" + options.slurm_conf.string(), "SLURM_JWT=daemon",
                           // Without these two it ends where a container forbids unshare(2).
                           "SLURMRESTD_SECURITY=disable_unshare_files,disable_unshare_sysv",
-                          // It would log each request, and gets one every second.
-                          "SLURMRESTD_DEBUG=error"},
+                          // It logs each request, and takes an answer without news for an error. Why it does not start, it
+                          // logs all the same.
+                          "SLURMRESTD_DEBUG=fatal"},
           .user = options.user,
           .folder = options.socket.parent_path()};
 }
