@@ -248,15 +248,18 @@ TEST(JujuCharms, ARotatedKeyIsWrittenAndReadBySlurmd) {
   EXPECT_EQ(site.at("slurmd/0").slurmd.starts, 1);
 }
 
+/// A slurm.jwks that Slurm takes.
+const std::string kKeys = R"({"keys": [{"alg": "HS256", "kty": "oct", "kid": "a", "k": "MDEyMzQ1Njc4OWFiY2RlZg=="}]})";
+
 // Requirement 16
 TEST(JujuCharms, AKeyInAnotherFileReplacesTheFormerOne) {
   FakeSite site;
   site.begin();
   auto& files = site.at("slurmctld/0").machine.files;
-  files["/etc/slurm/slurm.jwks"] = {"{}", 0600};
+  files["/etc/slurm/slurm.jwks"] = {kKeys, 0600};
   site.juju.everywhere("update-status");
   auto& there = site.at("slurmd/0").machine.files;
-  EXPECT_EQ(there["/etc/slurm/slurm.jwks"], std::pair(std::string("{}"), 0600U));
+  EXPECT_EQ(there["/etc/slurm/slurm.jwks"], std::pair(kKeys, 0600U));
   EXPECT_FALSE(there.contains(kKeyPath));
   EXPECT_EQ(site.at("slurmd/0").slurmd.starts, 2) << "it would go on with the file from before";
   files.erase("/etc/slurm/slurm.jwks");
@@ -273,7 +276,7 @@ TEST(JujuCharms, AFormerKeyThatCannotBeRemovedIsRemovedByALaterHook) {
   site.begin();
   FakeSite::Place& place = site.at("slurmd/0");
   place.machine.fixed = kKeyPath;
-  site.at("slurmctld/0").machine.files["/etc/slurm/slurm.jwks"] = {"{}", 0600};
+  site.at("slurmctld/0").machine.files["/etc/slurm/slurm.jwks"] = {kKeys, 0600};
   site.juju.everywhere("update-status");
   EXPECT_THAT(site.message("slurmd/0"), HasSubstr("slurm.key: Read-only file system"));
   place.machine.fixed.clear();
@@ -290,10 +293,10 @@ TEST(JujuCharms, AFormerKeyThatSomebodyHasReplacedStays) {
   site.begin();
   auto& there = site.at("slurmd/0").machine.files;
   there[kKeyPath].first = "of another cluster";
-  site.at("slurmctld/0").machine.files["/etc/slurm/slurm.jwks"] = {"{}", 0600};
+  site.at("slurmctld/0").machine.files["/etc/slurm/slurm.jwks"] = {kKeys, 0600};
   site.juju.everywhere("update-status");
   EXPECT_EQ(there[kKeyPath].first, "of another cluster");
-  EXPECT_EQ(there["/etc/slurm/slurm.jwks"].first, "{}");
+  EXPECT_EQ(there["/etc/slurm/slurm.jwks"].first, kKeys);
   EXPECT_EQ(site.at("slurmd/0").slurmd.starts, 2);
   // Slurm reads the other file first.
   there["/etc/slurm/slurm.jwks"].first = "of another cluster";
