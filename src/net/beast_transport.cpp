@@ -185,9 +185,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::uint64_t generation = 0;
 
  private:
-  void connect_to(const std::vector<tcp::endpoint>& addresses) {
-    stream_.connect(addresses, kPatience, on_connected());
-  }
+  void connect_to(const std::vector<tcp::endpoint>& addresses) { stream_.connect(addresses, kPatience, on_connected()); }
 
   SocketStream::Handler on_connected() {
     return [self = shared_from_this()](const ErrorCode& error) {

@@ -72,9 +72,9 @@ struct RestoreReason final : plan::Act {
 
 /// Deletes a node record. A node that Slurm does not have counts as done. Fails with kBusy if a job holds the node, or, for
 /// slurm-enlist, if a pending job names it. The jobs are read live first, because slurmctld itself does not refuse the deletion
-/// if all jobs on the node are suspended. Fails with kConflict if the live node is not in the expected state, or if somebody else has since drained it, or set it down or
-/// failing, with another reason. Fails with kExpired if the evidence is too old. The record of a worker needs evidence, because
-/// the worker's pod is deleted after this act has succeeded.
+/// if all jobs on the node are suspended. Fails with kConflict if the live node is not in the expected state, or if somebody
+/// else has since drained it, or set it down or failing, with another reason. Fails with kExpired if the evidence is too old.
+/// The record of a worker needs evidence, because the worker's pod is deleted after this act has succeeded.
 struct DeleteNode final : plan::Act {
   DeleteNode(ClusterKey in_cluster, Owner who, std::string name, std::string seen, std::string because,
              std::optional<NodeEvidence::Live> live)

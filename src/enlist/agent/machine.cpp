@@ -329,7 +329,8 @@ void Machine::look() {
         seen->jwks_digest = digest_of_key(*host, options.slurm_folder, kJwksFile);
         seen->slurmd = see_slurmd(*service);
         const auto& slurmd = seen->slurmd;
-        if (leaves || (slurmd && slurmd->arguments && launch_of(*slurmd->arguments).node != node)) seen->steps = service->steps();
+        if (leaves || (slurmd && slurmd->arguments && launch_of(*slurmd->arguments).node != node))
+          seen->steps = service->steps();
         const auto path = options.slurm_folder / "slurm.conf";
         if (const auto conf = host->read(path)) {
           seen->local_conf = path.string();

@@ -45,11 +45,23 @@ class ProcessTest : public ::testing::Test {
 
   void spawn(const std::vector<std::string>& flags = {}) {
     const passwd* self = getpwuid(getuid());
-    std::vector<std::string> words = {
-        SLURM_ENLIST,   "coordinator",       "run",         "--state",           root / "state",
-        "--slurm-conf", root / "slurm.conf", "--join-addr", "127.0.0.1:0",       "--agent-addr",
-        "127.0.0.1:0",  "--slurmrestd",      "/bin/false",  "--slurmrestd-user", self == nullptr ? "root" : self->pw_name,
-        "--slurmrestd-folder", root / "rest"};
+    std::vector<std::string> words = {SLURM_ENLIST,
+                                      "coordinator",
+                                      "run",
+                                      "--state",
+                                      root / "state",
+                                      "--slurm-conf",
+                                      root / "slurm.conf",
+                                      "--join-addr",
+                                      "127.0.0.1:0",
+                                      "--agent-addr",
+                                      "127.0.0.1:0",
+                                      "--slurmrestd",
+                                      "/bin/false",
+                                      "--slurmrestd-user",
+                                      self == nullptr ? "root" : self->pw_name,
+                                      "--slurmrestd-folder",
+                                      root / "rest"};
     words.insert(words.end(), flags.begin(), flags.end());
     std::vector<char*> argv;
     for (std::string& word : words) argv.push_back(word.data());

@@ -328,8 +328,11 @@ TEST_F(CoordinatorTest, ASilentNodeIsNamed) {
 
 TEST_F(CoordinatorTest, AHostThatJoinsLateIsNotSilent) {
   loop.advance(10min);
-  store.commit([](const Contents&) { return Changes{.nodes = {{"gpu-2", Node{.name = "gpu-2", .pool = "gpu", .key = "k"}}}}; },
-               [](const core::Result<void>& result) { EXPECT_TRUE(result); });
+  store.commit(
+      [](const Contents&) {
+        return Changes{.nodes = {{"gpu-2", Node{.name = "gpu-2", .pool = "gpu", .key = "k"}}}};
+      },
+      [](const core::Result<void>& result) { EXPECT_TRUE(result); });
   loop.advance(110s);
   EXPECT_EQ(store.contents().nodes.at("gpu-2").phase, Phase::kPending);
   EXPECT_EQ(node().phase, Phase::kSilent) << "this one has had its time";
@@ -563,8 +566,7 @@ TEST_F(CoordinatorTest, TheEndAnswersThoseWhoWait) {
 TEST(SlurmrestdTest, HasNoKeyAndASocketThatNobodyElseReaches) {
   const Command command = slurmrestd_command({.program = "/usr/sbin/slurmrestd", .user = "u", .slurm_conf = "/a/slurm.conf"});
   EXPECT_THAT(command.arguments, ::testing::ElementsAre("/usr/sbin/slurmrestd", "-a", "rest_auth/jwt", "-s",
-                                                        "openapi/slurmctld",
-                                                        "unix:/run/slurm-enlist-coordinator/slurmrestd"));
+                                                        "openapi/slurmctld", "unix:/run/slurm-enlist-coordinator/slurmrestd"));
   EXPECT_EQ(command.folder, "/run/slurm-enlist-coordinator");
   EXPECT_THAT(command.environment, ::testing::IsSupersetOf({"SLURM_CONF=/a/slurm.conf", "SLURM_JWT=daemon"}));
   EXPECT_EQ(command.user, "u");

@@ -16,7 +16,7 @@ struct SlurmFacts {
   std::string cluster_name;
   std::vector<std::string> controllers;  ///< "host:port" for slurmd's --conf-server, the primary first. IPv6 in brackets.
   std::string slurm_user = "root";
-  std::string jwt_key;  ///< The path of the key that signs tokens for slurmrestd.
+  std::string jwt_key;                        ///< The path of the key that signs tokens for slurmrestd.
   std::optional<std::size_t> max_node_count;  ///< nullopt: there is no limit, or none that can be read.
   std::set<std::string> node_sets;            ///< The names of all NodeSets, whoever wrote them.
   std::set<std::string> partitions;           ///< The names of all partitions but those of the pool file.

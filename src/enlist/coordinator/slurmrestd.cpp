@@ -5,8 +5,7 @@
 namespace enlist {
 
 Command slurmrestd_command(const SlurmrestdOptions& options) {
-  return {.arguments = {options.program, "-a", "rest_auth/jwt", "-s", "openapi/slurmctld",
-                        "unix:" + options.socket.string()},
+  return {.arguments = {options.program, "-a", "rest_auth/jwt", "-s", "openapi/slurmctld", "unix:" + options.socket.string()},
           .environment = {"SLURM_CONF=" + options.slurm_conf.string(), "SLURM_JWT=daemon",
                           // Without these two it ends where a container forbids unshare(2).
                           "SLURMRESTD_SECURITY=disable_unshare_files,disable_unshare_sysv",

@@ -52,9 +52,7 @@ core::Result<User> find_user(const std::string& name) {
 }
 
 core::Result<void> make_private(const std::string& folder, uid_t uid, gid_t gid) {
-  const auto fail = [&](int number) {
-    return core::fail(ErrorCode::kUnavailable, folder + ": " + text_of_errno(number));
-  };
+  const auto fail = [&](int number) { return core::fail(ErrorCode::kUnavailable, folder + ": " + text_of_errno(number)); };
   struct stat found {};
   const bool exists = lstat(folder.c_str(), &found) == 0;
   if (!exists && errno != ENOENT) return fail(errno);

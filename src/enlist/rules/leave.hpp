@@ -52,7 +52,7 @@ struct LeaveInput {
   std::optional<core::MonoTime> kept_since;  ///< Since when Leaves::kept_by is the same; nullopt: just now.
   core::MonoTime now;
   std::string two_hosts{};  ///< Boots::two_hosts. The report may be that of a copy on which nothing runs.
-  std::string_view why{};  ///< The reason of its drain. "": kLeaves or kConfigures, by the wish.
+  std::string_view why{};   ///< The reason of its drain. "": kLeaves or kConfigures, by the wish.
 };
 
 [[nodiscard]] Leaves judge_leave(const LeaveInput& input);

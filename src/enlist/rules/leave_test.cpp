@@ -213,11 +213,8 @@ const std::vector<LeaveRow>& leave_table() {
          job.nodes_unknown = true;
        },
        Phase::kDraining, "12 (its nodes cannot be read)", ""},
-      {"a job waits for it by name",
-       [](Leave& c) {
-         c.awaited();
-       },
-       Phase::kDraining, "jobs wait for this node by its name, and Slurm would end them: 12", ""},
+      {"a job waits for it by name", [](Leave& c) { c.awaited(); }, Phase::kDraining,
+       "jobs wait for this node by its name, and Slurm would end them: 12", ""},
       {"a job waits for it by name, and slurmd is stopped",
        [](Leave& c) {
          c.stopped();
