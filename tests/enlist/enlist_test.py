@@ -1522,6 +1522,12 @@ def units_of_a_charm_join_and_run_jobs(site):
     expect(site.out("ctl", "cat", "/etc/slurm/slurm.conf") == conf, "slurm.conf was changed")
     expect("gpu-" not in conf + site.out("ctl", "cat", POOL_FILE), "a node stands in the configuration")
 
+    # A record that Slurm does not have any more comes back.
+    site.run("ctl", "scontrol", "delete", "nodename=gpu-1")
+    juju.everywhere("update-status")
+    wait("the second unit is idle again", lambda: idle(site.records()["gpu-1"]), LIMIT)
+    expect(juju.statuses["gpu/1"][0] == "active", f"{juju.statuses}")
+
     # What an administrator has set stays, and hooks without a change do nothing.
     site.run("ctl", "scontrol", "update", "NodeName=gpu-1", "State=DRAIN", "Reason=bad disk")
     job, before = site.submit("-w", "gpu-0"), site.as_it_is("h1", "h2")
