@@ -16,6 +16,7 @@ using core::Json;
 
 /// Slurm refuses a shorter key in a slurm.jwks.
 constexpr std::size_t kShortestKey = 16;
+constexpr const char* kNote = "slurm-enlist";  ///< The member with KeyChange::note.
 
 /// A digest of a key. The prefix keeps it from being of use elsewhere.
 std::string print_of(std::string_view key) {
@@ -74,6 +75,7 @@ core::Result<KeySet> key_set_of(std::string_view file, std::string_view revision
     out.keys.push_back({.kid = kid_of(entry), .print = print_of(*key_of(entry))});
     if (is_default(entry)) out.signer = kid_of(entry);
   }
+  out.note = core::get_string(*core::parse_json(content), {kNote});
   return out;
 }
 
@@ -93,7 +95,7 @@ core::Result<std::string> changed_keys(std::string_view content, const KeyChange
   }
   Json out{{"keys", std::move(after)}};
   // Slurm reads no other member than "keys" (_read_keys_file() in internal.c).
-  if (!change.note.empty()) out["slurm-enlist"] = change.note;
+  if (!change.note.empty()) out[kNote] = change.note;
   return out.dump(2) + "\n";
 }
 

@@ -29,6 +29,7 @@ struct KeySet {
   std::string revision;  ///< AuthKey::revision.
   std::vector<KeyId> keys;
   std::string signer;  ///< The kid of the key that signs.
+  std::string note{};  ///< KeyChange::note.
   friend bool operator==(const KeySet&, const KeySet&) = default;
 };
 

@@ -283,6 +283,11 @@ Rotating judge_rotation(const RotationInput& in) {
     }
     return out;
   }
+  if (state.revision.empty() && keys.note != change_of(state).note) {
+    // Somebody has restored the file of an earlier phase, which others may have loaded then.
+    out.write = change_of(state);
+    return out;
+  }
   if (state.revision != keys.revision) {
     out.next = state;
     out.next->revision = keys.revision;
