@@ -789,6 +789,8 @@ TEST(RotationTest, TheStateIsStoredAsItIs) {
     state.refusal = "no";
     state.try_at = state.refused_at = kNoon;
     state.lifetime = 5s;
+    state.revision = "r2";
+    state.refusals = 2;
     state.signed_anew = state.abandoned = true;
   });
   EXPECT_EQ(to_json(site.state()), site.stored);
