@@ -26,8 +26,10 @@ class NodesController final : public run::TypedController<NodeObserved> {
   [[nodiscard]] std::string name() const override { return "nodes"; }
   [[nodiscard]] std::string share(const run::Key&) const override { return cluster_; }
 
-  void start();                          ///< Wakes all nodes.
-  void heard(const std::string& node);   ///< The agent of the node has reported.
+  void start();                         ///< Wakes all nodes.
+  void heard(const std::string& node);  ///< The agent of the node has reported.
+  /// Returns when it last did; nullopt: never to this process.
+  [[nodiscard]] std::optional<core::MonoTime> heard_at(const std::string& node) const;
   void changed(const Changes& changes);  ///< The store has changed.
   void changed(const slurm::Change& change);
 
