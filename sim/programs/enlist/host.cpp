@@ -11,8 +11,8 @@ namespace {
 using core::ErrorCode;
 using enlist::Output;
 
-constexpr const char* kDefaults = "/etc/default/slurmd";
-constexpr const char* kUnit = "slurmd.service";
+constexpr const char* kDefaults = EnlistHost::kSlurmdDefaults;
+constexpr const char* kUnit = EnlistHost::kSlurmdUnit;
 constexpr core::Duration kRestart{1000};
 
 std::string value_of(const std::vector<std::string>& arguments, std::string_view flag) {
@@ -21,6 +21,28 @@ std::string value_of(const std::vector<std::string>& arguments, std::string_view
   }
   return {};
 }
+
+/// systemd's slurmd, with the steps of the simulated Slurm in place of those in /proc.
+class HostService final : public enlist::Service {
+ public:
+  HostService(EnlistHost& host, std::function<bool()> fails)
+      : host_(host), fails_(std::move(fails)), systemd_(enlist::systemd_service(host, EnlistHost::kSlurmd)) {}
+  core::Result<enlist::ServiceState> state() override { return systemd_->state(); }
+  core::Result<void> start(const std::vector<std::string>& arguments) override { return systemd_->start(arguments); }
+  core::Result<void> prepare(const std::vector<std::string>& arguments) override { return systemd_->prepare(arguments); }
+  core::Result<void> reload() override { return systemd_->reload(); }
+  core::Result<void> stop() override { return systemd_->stop(); }
+  core::Result<void> uninstall() override { return systemd_->uninstall(); }
+  core::Result<std::vector<std::string>> steps() override {
+    if (fails_()) return core::fail(ErrorCode::kUnavailable, "/proc: Input/output error");
+    return host_.steps();
+  }
+
+ private:
+  EnlistHost& host_;
+  std::function<bool()> fails_;
+  std::unique_ptr<enlist::Service> systemd_;
+};
 
 }  // namespace
 
@@ -51,6 +73,23 @@ core::Result<enlist::Identity> EnlistHost::identity() {
     if (auto written = write(file, key, 0600); !written) return std::unexpected(written.error());
   }
   return enlist::Identity{"certificate", "key", fingerprint()};
+}
+
+std::unique_ptr<enlist::Service> EnlistHost::service() {
+  return std::make_unique<HostService>(*this, [this] {
+    return world_.random().chance(0.1) &&
+           world_.faults().decide({.method = "GET", .target = "/" + name_ + "/proc"}) != Fault::kNone;
+  });
+}
+
+std::vector<std::string> EnlistHost::steps() const {
+  std::vector<std::string> out;
+  if (!up_) return out;
+  for (const SimJob* job : slurm_.jobs_on(node_)) {
+    if (!job->completing && !job->doomed && !job->unlaunched && !slurm_.in_prolog(*job))
+      out.push_back(fmt::format("{}.batch", job->id));
+  }
+  return out;
 }
 
 // --- Changes ----------------------------------------------------------------------------------------------------------
@@ -152,7 +191,13 @@ core::Result<Output> EnlistHost::systemctl(const std::vector<std::string>& words
   };
   if (verb == "show") return Output{0, shown(), ""};
   if (verb == "enable") return enabled(unit) ? Output{} : carried_out([&] { enabled_.insert(unit); });
-  if (verb == "restart" && unit == kAgentUnit) return carried_out([&] { world_.crash(slot, core::Duration{0}); });
+  if (verb == "is-active") return Output{has_agent() ? 0 : 3, "", ""};
+  if ((verb == "restart" || verb == "stop") && unit == kAgentUnit) {
+    return carried_out([&] {
+      agent_active_ = verb == "restart";
+      world_.crash(slot, core::Duration{0});
+    });
+  }
   if (verb == "restart") {
     return carried_out([&] {
       oracle_.starts(*this);
@@ -163,6 +208,8 @@ core::Result<Output> EnlistHost::systemctl(const std::vector<std::string>& words
   if (verb == "disable") {
     return carried_out([&] {
       enabled_.erase(unit);
+      if (unit != kUnit) return;
+      oracle_.stops(*this);
       end_slurmd(false);
     });
   }
@@ -186,6 +233,7 @@ void EnlistHost::start_slurmd() {
   node_ = value_of(arguments_, "-N");
   pid_ = ++last_pid_;
   hung_ = failed_ = false;
+  well_since_ = world_.loop().clock().mono();
   if (!slurm_.start_slurmd(node_, value_of(arguments_, "--conf"), address, value_of(arguments_, "--instance-id"),
                            value_of(arguments_, "--conf-server"), booted_)) {
     pid_ = 0;
@@ -209,17 +257,29 @@ void EnlistHost::end_slurmd(bool failed) {
   });
 }
 
+void EnlistHost::clean_by_hand() {
+  world_.oracles().note("somebody cleans up " + name_);
+  agent_active_ = false;
+  enabled_.clear();
+  end_slurmd(false);
+  std::erase_if(files, [](const auto& file) { return file.first.starts_with("/etc/") || file.first.starts_with(kState); });
+  world_.crash(slot, core::Duration{0});
+}
+
 void EnlistHost::reload_slurmd() {
   if (pid_ != 0 && !hung_) slurm_.reload_slurmd(node_);
 }
 
 void EnlistHost::set_cut(bool cut) {
+  if (lost && !cut) return;
+  if (cut_ != cut) well_since_ = world_.loop().clock().mono();
   cut_ = cut;
   if (pid_ != 0) slurm_.cut_slurmd(node_, cut_ || hung_);
 }
 
 void EnlistHost::set_hung(bool hung) {
   if (pid_ == 0) return;
+  if (hung_ != hung) well_since_ = world_.loop().clock().mono();
   hung_ = hung;
   slurm_.cut_slurmd(node_, cut_ || hung_);
 }
@@ -229,7 +289,7 @@ void EnlistHost::set_hung(bool hung) {
 void EnlistHost::power_off() {
   if (!up_) return;
   world_.oracles().note(name_ + " is off");
-  up_ = false;
+  up_ = agent_active_ = false;
   if (!node_.empty()) slurm_.stop_slurmd(node_);
   pid_ = 0;
   failed_ = starts_again_ = false;
@@ -238,10 +298,12 @@ void EnlistHost::power_off() {
 }
 
 void EnlistHost::boot() {
-  if (up_) return;
+  if (up_ || lost) return;
   world_.oracles().note(name_ + " boots");
   up_ = true;
+  agent_active_ = enabled(kAgentUnit);
   ++boots_;
+  well_since_ = world_.loop().clock().mono();
   booted_ = slurm_.now_seconds();
   if (enabled(kUnit)) start_slurmd();
   world_.crash(slot, core::Duration{0});

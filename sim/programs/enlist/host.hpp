@@ -33,6 +33,9 @@ class EnlistHost final : public enlist::Host {
   static constexpr const char* kCheck = "/usr/local/sbin/check";
   static constexpr const char* kState = "/var/lib/slurm-enlist";
   static constexpr const char* kAgentUnit = "slurm-enlist-agent.service";
+  static constexpr const char* kAgentFile = "/etc/systemd/system/slurm-enlist-agent.service";
+  static constexpr const char* kSlurmdUnit = "slurmd.service";
+  static constexpr const char* kSlurmdDefaults = "/etc/default/slurmd";
 
   // enlist::Host.
   core::Result<enlist::Output> run(const std::vector<std::string>& arguments, std::chrono::milliseconds limit,
@@ -46,6 +49,10 @@ class EnlistHost final : public enlist::Host {
   core::Result<void> change(const std::string& what, const std::function<void()>& act, const std::function<void()>& half = {});
   /// Like load_or_make_identity: the host's key, by its content.
   core::Result<enlist::Identity> identity();
+  /// Returns systemd's slurmd, for the agent.
+  [[nodiscard]] std::unique_ptr<enlist::Service> service();
+  /// Returns the steps of the jobs whose processes are on the host.
+  [[nodiscard]] std::vector<std::string> steps() const;
   /// Returns the fingerprint of the host's key; "": it has none.
   [[nodiscard]] std::string fingerprint() const;
 
@@ -57,6 +64,8 @@ class EnlistHost final : public enlist::Host {
   void set_hung(bool hung);
   /// slurmd ends. systemd starts it again if `failed`.
   void end_slurmd(bool failed);
+  /// Somebody removes by hand what an agent has left behind whose coordinator does not know it any more.
+  void clean_by_hand();
   /// As `systemctl reload slurmd`.
   void reload_slurmd();
 
@@ -64,6 +73,10 @@ class EnlistHost final : public enlist::Host {
   [[nodiscard]] bool up() const { return up_; }
   [[nodiscard]] bool cut() const { return cut_; }
   [[nodiscard]] bool enabled(const std::string& unit) const { return enabled_.contains(unit); }
+  /// Reports whether systemd runs the agent, and starts it again when it dies.
+  [[nodiscard]] bool has_agent() const { return up_ && agent_active_ && files.contains(kAgentFile); }
+  /// Returns since when the host and its slurmd are as they should be: on, connected and not hanging.
+  [[nodiscard]] core::MonoTime well_since() const { return well_since_; }
   /// Returns the name of slurmd's node; "": it does not run.
   [[nodiscard]] std::string node() const { return pid_ == 0 ? "" : node_; }
   [[nodiscard]] std::string last_node() const { return node_; }
@@ -76,6 +89,7 @@ class EnlistHost final : public enlist::Host {
   std::map<std::string, std::string> files;
   std::string hostname, address;
   bool disk_full = false;
+  bool lost = false;          ///< Nobody turns it on, or connects it again.
   bool check_passes = true;   ///< What the check script says.
   bool check_passed = false;  ///< The check script has passed at least once.
   bool dead = false;          ///< The program on this host has died: nothing that it still does has an effect.
@@ -102,6 +116,8 @@ class EnlistHost final : public enlist::Host {
   std::vector<std::string> arguments_;
   int pid_ = 0, last_pid_ = 100;
   bool failed_ = false, starts_again_ = false;
+  bool agent_active_ = false;
+  core::MonoTime well_since_;
   std::string log_;
 };
 

@@ -6,6 +6,9 @@
 
 #include "core/base64.hpp"
 #include "enlist/coordinator/pools_acts.hpp"
+#include "enlist/rules/judge.hpp"
+#include "enlist/rules/node_conf.hpp"
+#include "enlist/rules/service_files.hpp"
 #include "sim/programs/enlist/host.hpp"
 
 namespace sim {
@@ -13,6 +16,8 @@ namespace {
 
 /// So long a job is there before the coordinator must have seen it. It looks for jobs just before each reconfigure.
 constexpr core::Duration kNews{2000};
+/// So old the coordinator's knowledge may be when it acts.
+constexpr core::Duration kOld{60000};
 
 /// Returns the part of the path behind `before`, up to the query; "" if it is not such a path.
 std::string behind(std::string_view target, std::string_view before) {
@@ -34,7 +39,7 @@ EnlistOracle::EnlistOracle(Oracles& all, core::Loop& loop, SimSlurm& slurm,
     check_update(node, update, user);
   };
   slurm_.on_delete = [this](const SimNode& node, const std::vector<const SimJob*>&, const std::string& user) {
-    if (user == kOurs) violation("the coordinator deletes the record of " + node.name);
+    if (user == kOurs) check_delete(node);
     foreign_.erase(node.name);
   };
   slurm_.on_job_loss = [this](const SimJob& job, const JobLoss& loss) { check_loss(job, loss); };
@@ -84,12 +89,14 @@ const EnlistHost* EnlistOracle::host_of(const std::string& node) const {
 
 void EnlistOracle::starts(const EnlistHost& host) {
   const auto wanted = std::ranges::find(disk_.nodes, host.fingerprint(), [](const auto& entry) { return entry.second.key; });
+  // A host that comes back does not know yet that it was forgotten.
+  if (wanted == disk_.nodes.end() && abandoned(host.fingerprint())) return;
   if (wanted == disk_.nodes.end()) return violation(host.name() + " starts slurmd, and the coordinator has no node for it");
   if (host.node() == wanted->first) violation(host.name() + " restarts a slurmd that runs as node " + host.node());
 }
 
 void EnlistOracle::check_update(const SimNode& node, const SimNodeUpdate& update, const std::string& user) {
-  if (user != kOurs) {
+  if (user != kOurs || by_people(node.name, update)) {
     foreign_[node.name] = loop_.clock().mono();
     return;
   }
@@ -115,6 +122,109 @@ void EnlistOracle::check_gate(const SimNode& node) {
   if (!host->check_passed) violation("the gate of " + node.name + " is opened before the check has passed");
 }
 
+bool EnlistOracle::by_people(const std::string& node, const SimNodeUpdate& update) const {
+  const auto asked = people_.find(node);
+  if (asked == people_.end() || loop_.clock().mono() - asked->second > kOld) return false;
+  return update.state == "RESUME" || (update.state == "DRAIN" && !update.reason.value_or("").starts_with(kOwnReason));
+}
+
+/// A node leaves, or gets other words: both delete its record.
+void EnlistOracle::check_delete(const SimNode& node) {
+  const core::MonoTime now = loop_.clock().mono();
+  deleted_[node.name] = now;
+  const auto wrong = [&](const std::string& why) { violation("the coordinator deletes the record of " + node.name + why); };
+  const auto found = disk_.nodes.find(node.name);
+  if (found == disk_.nodes.end()) return wrong(", which it does not know");
+  const enlist::Node& own = found->second;
+  const bool leaves = own.leaving.wanted;
+  if (!(leaves && own.leaving.stop) && !(own.configuring.restarts() && own.configuring.stop)) return wrong(", which stays");
+  if (node.instance_id != own.confirmed && node.instance_id != own.report.instance_id)
+    return wrong(", which is of another host");
+  const EnlistHost* host = host_of(node.name);
+  const bool well = host != nullptr && host->up() && host->node() == node.name && slurm_.hears(node.name) &&
+                    now - host->well_since() > kOld && now - slurm_.up_since() > kOld && now - node.made > kOld;
+  if (well && !(leaves && (own.leaving.force || own.revoked))) return wrong(" under its slurmd");
+  // What people have set must be known, for the next record.
+  const bool foreign = (node.drain || node.down) && !node.reason.empty() && node.reason.find(kOwnReason) == std::string::npos;
+  const auto changed = foreign_.find(node.name);
+  if (!leaves && foreign && !node.own_drain && changed != foreign_.end() && changed->second < read_[node.name] &&
+      changed->second + kNews < now && own.marks.reason != node.reason)
+    wrong(", and with it the reason " + node.reason);
+}
+
+// --- Records ----------------------------------------------------------------------------------------------------------
+
+bool EnlistOracle::is_silent(const std::string& key) const {
+  const auto heard = heard_.find(key);
+  return heard == heard_.end() || loop_.clock().mono() - heard->second >= enlist::kSilentAfter;
+}
+
+void EnlistOracle::leaves(const std::string& node, bool leaves) {
+  if (leaves) {
+    leaving_.insert(node);
+  } else {
+    leaving_.erase(node);
+  }
+}
+
+bool EnlistOracle::was_abandoned(const std::string& node) const {
+  return std::ranges::any_of(abandoned_, [&](const auto& entry) { return entry.second == node; });
+}
+
+void EnlistOracle::stops(const EnlistHost& host) {
+  const std::string& node = host.last_node();
+  stopped_[node] = loop_.clock().mono();
+  if (const auto steps = host.steps(); !steps.empty())
+    violation(host.name() + " stops the slurmd of " + node + " under the step " + steps.front());
+  const auto own = disk_.nodes.find(node);
+  if (own != disk_.nodes.end() && own->second.key == host.fingerprint() && !own->second.leaving.wanted &&
+      !own->second.configuring.restarts())
+    violation(host.name() + " stops the slurmd of " + node + ", which stays");
+}
+
+void EnlistOracle::stores(const enlist::Changes& changes) {
+  for (const auto& [name, after] : changes.nodes) {
+    const auto before = disk_.nodes.find(name);
+    if (before == disk_.nodes.end()) continue;
+    if (after) {
+      check_leaving(before->second, *after);
+    } else {
+      check_forgotten(before->second);
+    }
+  }
+  for (const auto& [name, after] : changes.pools) {
+    if (after) {
+      gone_pools_.erase(name);
+    } else {
+      gone_pools_.insert(name);
+    }
+  }
+}
+
+void EnlistOracle::check_leaving(const enlist::Node& before, const enlist::Node& after) {
+  if (after.leaving.dead && !before.leaving.dead && !is_silent(after.key))
+    violation(after.name + " leaves as a dead one, and its host was heard of");
+  if (after.leaving.dead && after.leaving.stop && !before.leaving.stop && !is_silent(after.key))
+    violation(after.name + " cannot stay any more as a dead one, and its host was heard of");
+  if (!after.leaving.wanted || before.leaving.wanted || after.leaving.dead || asked_.contains(after.name)) return;
+  const auto pool = disk_.pools.find(after.pool);
+  if (pool == disk_.pools.end() || !pool->second.removing) violation(after.name + " leaves, and nobody has asked for it");
+}
+
+void EnlistOracle::check_forgotten(const enlist::Node& node) {
+  const auto wrong = [&](const std::string& why) { violation("the coordinator forgets " + node.name + ", " + why); };
+  if (!node.leaving.wanted || node.phase != enlist::Phase::kGone) return wrong("which has not left");
+  const auto host = std::ranges::find(hosts_, node.key, [](const auto& one) { return one->fingerprint(); });
+  if (node.report.left) {
+    if (host != hosts_.end()) clean_.insert(host->get());
+    const SimNode* record = slurm_.node(node.name);
+    if (record != nullptr && record->instance_id == node.report.instance_id) wrong("which is in Slurm");
+    return;
+  }
+  if (host != hosts_.end()) abandoned_[node.key] = node.name;
+  if (!node.leaving.force && !node.revoked && !is_silent(node.key)) wrong("whose host is not clean");
+}
+
 // --- Jobs -------------------------------------------------------------------------------------------------------------
 
 void EnlistOracle::check_loss(const SimJob& job, const JobLoss& loss) {
@@ -129,13 +239,28 @@ void EnlistOracle::check_loss(const SimJob& job, const JobLoss& loss) {
       break;
     case Cause::kPartitionGone:
       // Nobody else changes partitions. A file that slurmctld seems to refuse is taken back before any node is in it.
-      ours = std::ranges::any_of(disk_.nodes, [&](const auto& entry) {
-        return entry.second.pool == job.request.partition && !entry.second.confirmed.empty();
-      });
+      ours = gone_pools_.contains(job.request.partition) || std::ranges::any_of(disk_.nodes, [&](const auto& entry) {
+               return entry.second.pool == job.request.partition && !entry.second.confirmed.empty();
+             });
       break;
     case Cause::kReconfigured:
       ours = !admin_reconfigures && job.started + kNews < reconfigured_;
       break;
+    case Cause::kNodeGone:
+      ours = std::ranges::any_of(job.request.required_nodes, [&](const std::string& node) {
+        const auto deleted = deleted_.find(node);
+        return deleted != deleted_.end() && job.submitted + kNews < deleted->second && !slurm_.nodes().contains(node);
+      });
+      break;
+    case Cause::kSilence:
+    case Cause::kNoSlurmd: {
+      // Only somebody who resumes the node gets a job there after slurmd was stopped.
+      const auto stopped = stopped_.find(loss.node);
+      const auto changed = foreign_.find(loss.node);
+      ours = stopped != stopped_.end() && !slurm_.slurmd_runs(loss.node) && job.started < stopped->second &&
+             (changed == foreign_.end() || changed->second + kOld < stopped->second);
+      break;
+    }
     default:
       break;
   }
@@ -143,6 +268,33 @@ void EnlistOracle::check_loss(const SimJob& job, const JobLoss& loss) {
 }
 
 // --- The declared state -----------------------------------------------------------------------------------------------
+
+std::string EnlistOracle::wrong_words(const EnlistHost& host, const enlist::Node& node, const SimNode& record) const {
+  if (node.configuring.wanted) return "does not have its words yet";
+  const auto wanted = words_.find(node.name);
+  if (wanted != words_.end() && node.node_conf != wanted->second)
+    return fmt::format("has the words \"{}\" in place of \"{}\"", node.node_conf, wanted->second);
+  const auto pool = disk_.pools.find(node.pool);
+  const std::string words =
+      enlist::merged_conf(pool == disk_.pools.end() ? "" : pool->second.node_conf, node.node_conf).value_or("");
+  const auto started = enlist::arguments_of(host.content(EnlistHost::kSlurmdDefaults));
+  const auto conf = started ? std::ranges::find(*started, "--conf") : std::vector<std::string>::const_iterator();
+  const std::string next = started && conf != started->end() ? *std::next(conf) : "";
+  if (record.weight != enlist::weight_in(words) || enlist::weight_in(next) != record.weight)
+    return fmt::format("has the weight {}, and {} after the next start", record.weight, enlist::weight_in(next));
+  for (const std::string& feature : enlist::features_in(words)) {
+    if (std::ranges::find(record.features, feature) == record.features.end()) return "does not have the feature " + feature;
+    const auto later = enlist::features_in(next);
+    if (std::ranges::find(later, feature) == later.end()) return "will not have the feature " + feature;
+  }
+  for (const std::string& feature : record.features) {
+    const auto own = enlist::features_in(words);
+    if (feature != node.pool && std::ranges::find(own, feature) == own.end()) return "still has the feature " + feature;
+  }
+  if (record.cpus != (enlist::has_word(words, "CPUs") ? 2 : slurm_.options().cpus))
+    return fmt::format("has {} CPUs", record.cpus);
+  return {};
+}
 
 std::string EnlistOracle::wrong_with(const EnlistHost& host) const {
   if (!host.enabled(EnlistHost::kAgentUnit)) return "has not joined";
@@ -158,6 +310,7 @@ std::string EnlistOracle::wrong_with(const EnlistHost& host) const {
   if (record == nullptr) return "is not in Slurm as " + node.name + told;
   if (!record->partitions.contains(node.pool)) return "is not in its partition" + told;
   if (node.phase != enlist::Phase::kReady) return "is not ready" + told;
+  if (const std::string wrong = wrong_words(host, node, *record); !wrong.empty()) return wrong + told;
   if (record->reason.starts_with(kGate) && record->drain) return "is behind the gate" + told;
   const bool restored = record->drain && !node.marks.reason.empty() && record->reason == node.marks.reason;
   const bool kept = restored || ((foreign_.contains(node.name) || record->own_drain) && (record->drain || record->down));
@@ -165,8 +318,32 @@ std::string EnlistOracle::wrong_with(const EnlistHost& host) const {
   return {};
 }
 
+/// Returns what slurm-enlist has left on a host that has left; "": nothing.
+std::string EnlistOracle::left_on(const EnlistHost& host) const {
+  if (host.has_agent() || host.enabled(EnlistHost::kAgentUnit)) return "its agent";
+  if (!host.node().empty() || host.enabled(EnlistHost::kSlurmdUnit)) return "slurmd";
+  for (const char* file : {EnlistHost::kSlurmdDefaults, "/etc/systemd/system/slurmd.service", "/etc/slurm/slurm.key"}) {
+    if (host.files.contains(file)) return file;
+  }
+  return {};
+}
+
 std::vector<std::string> EnlistOracle::unmet() const {
   std::vector<std::string> out;
+  for (const std::string& name : leaving_) {
+    if (const auto node = disk_.nodes.find(name); node != disk_.nodes.end())
+      out.push_back(fmt::format("{} has not left (the coordinator says {}: {})", name, to_string(node->second.phase),
+                                node->second.message));
+  }
+  for (const EnlistHost* host : clean_) {
+    if (const std::string what = left_on(*host); !what.empty())
+      out.push_back(host->name() + " has left, and still has " + what);
+  }
+  for (const auto& [name, node] : disk_.nodes) {
+    const SimNode* record = slurm_.node(name);
+    if (record != nullptr && !node.marks.reason.empty() && !record->drain && !record->down)
+      out.push_back("the drain of " + name + " is forgotten: " + node.marks.reason);
+  }
   for (const auto& [host, pool] : wanted_) {
     if (pool.empty()) continue;
     if (const std::string why = wrong_with(*host); !why.empty()) out.push_back(host->name() + " " + why);
@@ -174,7 +351,13 @@ std::vector<std::string> EnlistOracle::unmet() const {
   for (const auto& [name, node] : slurm_.nodes()) {
     if (!node.cloud && !disk_.nodes.contains(name)) out.push_back("the record " + name + " has no owner");
   }
+  for (const auto& [name, partition] : slurm_.partitions()) {
+    // The partition of a pool file's marker is not that of a pool.
+    if (!name.starts_with("slurm-enlist-") && !disk_.pools.contains(name))
+      out.push_back("the partition " + name + " has no pool");
+  }
   for (const auto& [name, pool] : disk_.pools) {
+    if (pool.removing) out.push_back("pool " + name + " is not removed");
     if (!slurm_.partitions().contains(name)) out.push_back("Slurm has no partition " + name);
   }
   if (const auto problems = disk_.values.find(enlist::kProblemsValue); problems != disk_.values.end())

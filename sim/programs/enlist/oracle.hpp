@@ -2,14 +2,18 @@
 // against what slurm-enlist says:
 //
 // 1. No job ends early because of slurm-enlist. Users, administrators, accidents and Slurm itself end jobs.
-// 2. The coordinator deletes no record, and does not free a node that somebody else had drained or set down when it last read
-// the
-//    node.
+// 2. The coordinator does not free a node that somebody else had drained or set down when it last read the node. A drain is not
+//    forgotten with the record that had it.
 // 3. A record in Slurm belongs to one node of the coordinator, and no two hosts run slurmd under one name.
 // 4. No secret is in a log, an argument, a message, a record or a file that is not its own.
 // 5. The gate of a node is opened only after the coordinator has read the record there, and after the host's check has passed.
 //    The agent restarts no slurmd that runs as it should.
-// 6. Every host that its user wants in a pool is Ready there, with an open gate, unless an administrator drained the node.
+// 6. Every host that its user wants in a pool is Ready there, with an open gate, unless somebody drained the node.
+// 7. A node leaves only if somebody has asked for it, its pool is being removed, or its host was silent for too long. One that
+//    was asked to leave is gone in the end from Slurm, from the records and from its host.
+// 8. A node that was given other words has the last ones in the end, in Slurm and for the next start of slurmd.
+// 9. The coordinator deletes only the record of a node on its way out, and not while its slurmd is well. slurmd is not stopped
+//    under a step. A node is not forgotten before its host is clean, unless the host is silent or its leave is forced.
 #pragma once
 
 #include <map>
@@ -44,6 +48,26 @@ class EnlistOracle final : public Oracle {
   [[nodiscard]] const std::string& last_write() const { return last_write_; }
   /// Checks that the agent has a reason to start slurmd. Called before slurmd is started, and before one that runs is ended.
   void starts(const EnlistHost& host);
+  /// Checks that no step runs on the host. Called before the agent stops slurmd.
+  void stops(const EnlistHost& host);
+  /// Checks a commit of the coordinator's records before it is carried out.
+  void stores(const enlist::Changes& changes);
+  /// Records that the coordinator has answered the agent with this key. `at`: when the request arrived.
+  void heard(const std::string& key, core::MonoTime at) { heard_[key] = std::max(heard_[key], at); }
+  /// Records that somebody asks for the leave of a node, or may have done so.
+  void asks_to_leave(const std::string& node) { asked_.insert(node); }
+  /// Records whether the last wish for a node that was certainly heard is that it leaves.
+  void leaves(const std::string& node, bool leaves);
+  /// Records which words of its own a node is to have.
+  void wants_words(const std::string& node, const std::string& words) { words_[node] = words; }
+  /// Records that an administrator drains or resumes a node through the coordinator, now or soon.
+  void people_set(const std::string& node) { people_[node] = loop_.clock().mono(); }
+  /// Reports whether the coordinator has forgotten the host with this key without having cleaned it.
+  [[nodiscard]] bool abandoned(const std::string& key) const { return abandoned_.contains(key); }
+  /// Returns the names of the nodes that were forgotten like that.
+  [[nodiscard]] bool was_abandoned(const std::string& node) const;
+  /// Records that a user lets a host join, so that it may have files of slurm-enlist.
+  void joins(const EnlistHost& host) { clean_.erase(&host); }
   /// Checks a request of the coordinator to slurmrestd before it is sent.
   void request(const net::HttpRequest& request);
   /// Checks what a host or an administrator and the coordinator have said to each other.
@@ -65,9 +89,17 @@ class EnlistOracle final : public Oracle {
  private:
   void check_update(const SimNode& node, const SimNodeUpdate& update, const std::string& user);
   void check_gate(const SimNode& node);
+  void check_delete(const SimNode& node);
+  void check_leaving(const enlist::Node& before, const enlist::Node& after);
+  void check_forgotten(const enlist::Node& node);
+  [[nodiscard]] bool is_silent(const std::string& key) const;
+  /// Reports whether an administrator has just changed the node through the coordinator.
+  [[nodiscard]] bool by_people(const std::string& node, const SimNodeUpdate& update) const;
   void check_loss(const SimJob& job, const JobLoss& loss);
   [[nodiscard]] const EnlistHost* host_of(const std::string& node) const;
   [[nodiscard]] std::string wrong_with(const EnlistHost& host) const;
+  [[nodiscard]] std::string wrong_words(const EnlistHost& host, const enlist::Node& node, const SimNode& record) const;
+  [[nodiscard]] std::string left_on(const EnlistHost& host) const;
 
   Oracles& all_;
   core::Loop& loop_;
@@ -80,6 +112,15 @@ class EnlistOracle final : public Oracle {
   std::map<const EnlistHost*, std::string> wanted_;
   std::map<std::string, core::MonoTime> read_;     ///< When the coordinator last asked for a node, by name.
   std::map<std::string, core::MonoTime> foreign_;  ///< When somebody else last changed a node.
+  std::map<std::string, core::MonoTime> heard_;    ///< By the key of the agent.
+  std::map<std::string, core::MonoTime> people_;   ///< By node.
+  std::map<std::string, core::MonoTime> stopped_;  ///< When an agent stopped slurmd because the node leaves, by node.
+  std::map<std::string, core::MonoTime> deleted_;  ///< When the coordinator deleted a record, by node.
+  std::map<std::string, std::string> words_;       ///< By node.
+  std::map<std::string, std::string> abandoned_;   ///< The nodes, by the key of the host.
+  std::set<std::string> asked_, leaving_;          ///< Nodes.
+  std::set<std::string> gone_pools_;               ///< The pools that were removed, and not made again.
+  std::set<const EnlistHost*> clean_;              ///< The hosts that have left, and not joined since.
   core::MonoTime read_all_;                        ///< When the coordinator last asked for all nodes.
   core::MonoTime reconfigured_;                    ///< When the coordinator last asked for a reconfigure.
 };

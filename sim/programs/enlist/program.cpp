@@ -10,6 +10,7 @@
 #include "core/hash.hpp"
 #include "enlist/agent/agent.hpp"
 #include "enlist/agent/join.hpp"
+#include "enlist/agent/leave.hpp"
 #include "enlist/agent/memory_file.hpp"
 #include "enlist/coordinator/coordinator.hpp"
 #include "enlist/rules/pool_file.hpp"
@@ -105,7 +106,8 @@ class EnlistCoordinatorProcess final : public ProgramProcess, public EnlistCoord
                                  .agent_port = 6830,
                                  .cluster = {}},
                       .slurmrestd = {},
-                      .slurm_conf = kFolder + "slurm.conf"}) {
+                      .slurm_conf = kFolder + "slurm.conf",
+                      .forget_dead_after = program.forget_dead_after}) {
     program.controller().dead = false;
     program.set_coordinator(this);
     coordinator_.start();
@@ -138,7 +140,7 @@ class EnlistAgentProcess final : public ProgramProcess {
         random_(world.random().fork()),
         log_(world.oracles(), host_.clock(), machine->name(), world.options().print),
         transport_(world, program, host_, machine.get(), [&world, slot] { world.crash(slot, 500ms); }) {
-    if (!machine->up() || !machine->enabled(EnlistHost::kAgentUnit)) return;
+    if (!machine->has_agent()) return;
     machine->dead = false;
     auto memory = enlist::read_memory(*machine, EnlistHost::kState);
     if (!memory) {
@@ -146,7 +148,7 @@ class EnlistAgentProcess final : public ProgramProcess {
       world.crash(slot, 1s);
       return;
     }
-    agent_.emplace(host_, random_, log_, transport_, machine, enlist::systemd_service(*machine, EnlistHost::kSlurmd),
+    agent_.emplace(host_, random_, log_, transport_, machine, machine->service(),
                    enlist::MachineOptions{.check = EnlistHost::kCheck}, *std::move(memory));
     agent_->start();
   }
@@ -217,43 +219,61 @@ std::optional<core::Result<net::HttpResponse>> EnlistProgram::ask(World& world, 
   return out;
 }
 
-int EnlistProgram::join(World& world, EnlistHost& host, const std::string& token, bool again) {
+/// Runs a command on a host. Returns its exit code; -1: it was killed.
+int EnlistProgram::run_on(World& world, EnlistHost& host, const std::string& name,
+                          const std::function<int(const enlist::JoinParts&)>& command) {
   JoiningHost machine(host);
   const auto said = [&](std::string_view text) {
-    oracle_->search(text, "what join says");
+    oracle_->search(text, "what " + name + " says");
     world.oracles().note(host.name() + " " + std::string(text.substr(0, text.find('\n'))));
   };
+  try {
+    return command({.host = machine,
+                    .identity = [&](const auto&, const auto&) { return machine.identity(); },
+                    .send = [&](const net::Endpoint&, const net::HttpRequest& request) -> core::Result<net::HttpResponse> {
+                      auto reply = ask(world, &host, request);
+                      if (!reply) throw Killed();
+                      return *std::move(reply);
+                    },
+                    .slurmd = [&](const auto&) -> core::Result<std::shared_ptr<enlist::Service>> {
+                      return enlist::systemd_service(machine, EnlistHost::kSlurmd);
+                    },
+                    .read_input = [] { return std::string(); },
+                    .write_out = said,
+                    .write_err = said,
+                    .now = [&] { return world.loop().clock().mono(); },
+                    .sleep =
+                        [&](core::Duration time) {
+                          world.loop().run_for(time);
+                          if (!host.up()) throw Killed();
+                        },
+                    .program = "/usr/bin/slurm-enlist"});
+  } catch (const Killed&) {
+    world.oracles().note(name + " on " + host.name() + " is killed");
+    return -1;
+  }
+}
+
+int EnlistProgram::join(World& world, EnlistHost& host, const std::string& token, bool again) {
   enlist::JoinOptions options;
   options.token = token;
   options.again = again;
   options.wait = 0s;
   options.agent.check = EnlistHost::kCheck;
-  try {
-    return enlist::join(options,
-                        {.host = machine,
-                         .identity = [&](const auto&, const auto&) { return machine.identity(); },
-                         .send = [&](const net::Endpoint&, const net::HttpRequest& request) -> core::Result<net::HttpResponse> {
-                           auto reply = ask(world, &host, request);
-                           if (!reply) throw Killed();
-                           return *std::move(reply);
-                         },
-                         .slurmd = [&](const auto&) -> core::Result<std::shared_ptr<enlist::Service>> {
-                           return enlist::systemd_service(machine, EnlistHost::kSlurmd);
-                         },
-                         .read_input = [] { return std::string(); },
-                         .write_out = said,
-                         .write_err = said,
-                         .now = [&] { return world.loop().clock().mono(); },
-                         .sleep =
-                             [&](core::Duration time) {
-                               world.loop().run_for(time);
-                               if (!host.up()) throw Killed();
-                             },
-                         .program = "/usr/bin/slurm-enlist"});
-  } catch (const Killed&) {
-    world.oracles().note("join on " + host.name() + " is killed");
-    return -1;
-  }
+  oracle_->joins(host);
+  return run_on(world, host, "join", [&](const enlist::JoinParts& parts) { return enlist::join(options, parts); });
+}
+
+int EnlistProgram::leave(World& world, EnlistHost& host) {
+  enlist::LeaveOptions options;
+  options.wait = 0s;
+  return run_on(world, host, "leave", [&](const enlist::JoinParts& parts) { return enlist::leave(options, parts); });
+}
+
+EnlistProgram::Answer EnlistProgram::ask_admin(World& world, const std::string& target, const core::Json& body) {
+  const auto reply = ask(world, nullptr, {.method = "POST", .target = target, .body = core::canonical(body)});
+  if (!reply || !*reply || (*reply)->status >= 500) return Answer::kUnknown;
+  return (*reply)->status == 200 ? Answer::kDone : Answer::kRefused;
 }
 
 std::string EnlistProgram::make_token(World& world, const std::string& pool, int uses) {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "enlist/agent/join.hpp"
 #include "enlist/store/store.hpp"
 #include "net/http.hpp"
 #include "sim/histories/history.hpp"
@@ -51,6 +52,17 @@ class EnlistProgram final : public Program {
   /// Makes a token as an administrator does. Returns "" if it is refused or the answer is lost.
   std::string make_token(World& world, const std::string& pool, int uses);
   bool make_pool(World& world, const std::string& name, const std::string& node_conf);
+  /// Runs `slurm-enlist leave` on a host, without waiting. Returns its exit code; -1: it was killed.
+  int leave(World& world, EnlistHost& host);
+  enum class Answer {
+    kDone,
+    kRefused,
+    kUnknown,  ///< It may have been carried out.
+  };
+  /// Sends a request as an administrator.
+  Answer ask_admin(World& world, const std::string& target, const core::Json& body);
+  /// CoordinatorOptions::forget_dead_after, for processes that start later.
+  std::optional<core::Duration> forget_dead_after;
   /// Reconfigures slurmctld as an administrator does.
   void reconfigure();
   /// Gives slurmctld another auth key. It reads the key when it starts or is reconfigured.
@@ -68,6 +80,8 @@ class EnlistProgram final : public Program {
   static constexpr const char* kOwn = "cccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccc";
 
  private:
+  int run_on(World& world, EnlistHost& host, const std::string& name,
+             const std::function<int(const enlist::JoinParts&)>& command);
   [[nodiscard]] std::string configuration() const;
   [[nodiscard]] SlurmKeys keys_of(const std::string& node) const;
 

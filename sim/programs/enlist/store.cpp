@@ -73,6 +73,7 @@ core::Result<void> EnlistStore::write(const enlist::Changes& changes) {
   if (machine_.disk_full) return core::fail(core::ErrorCode::kUnavailable, "the records: no space is left");
   bool done = false;
   const auto told = machine_.change("commit", [&] {
+    oracle_.stores(changes);
     apply(disk_.pools, changes.pools);
     apply(disk_.nodes, changes.nodes);
     apply(disk_.tokens, changes.tokens);

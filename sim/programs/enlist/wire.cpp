@@ -74,12 +74,14 @@ struct EnlistTransport::Impl : std::enable_shared_from_this<EnlistTransport::Imp
     if (fault == Fault::kCrashBefore) return crash();
     if (const int status = status_of(fault); status != 0)
       return answer(id, net::HttpResponse{status, {}, R"({"error":"a gateway is unwell"})", {}});
-    coordinator->serve(request, [self = shared_from_this(), id, fault, request](net::HttpResponse response) {
-      self->program.oracle().exchanged(request, response);
-      if (fault == Fault::kCrashAfter) return self->crash();
-      if (fault == Fault::kLostReply || fault == Fault::kInternalAfter) return;
-      self->answer(id, std::move(response), core::Duration{fault == Fault::kSlow ? 5000 : 0});
-    });
+    coordinator->serve(
+        request, [self = shared_from_this(), id, fault, request, at = world.loop().clock().mono()](net::HttpResponse response) {
+          self->program.oracle().exchanged(request, response);
+          if (request.target == "/v1/sync" && response.status == 200) self->program.oracle().heard(request.peer_key, at);
+          if (fault == Fault::kCrashAfter) return self->crash();
+          if (fault == Fault::kLostReply || fault == Fault::kInternalAfter) return;
+          self->answer(id, std::move(response), core::Duration{fault == Fault::kSlow ? 5000 : 0});
+        });
   }
 
   /// Ends the client or the coordinator.

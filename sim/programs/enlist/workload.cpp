@@ -19,7 +19,9 @@ constexpr Duration kRest = 5min;
 }  // namespace
 
 EnlistWorkload::EnlistWorkload(World& world, History& history, EnlistProgram& program)
-    : world_(world), random_(history.random()), program_(program) {}
+    : world_(world), random_(history.random()), program_(program) {
+  if (random_.chance(0.4)) program_.forget_dead_after = between(60000, 180000);
+}
 
 void EnlistWorkload::found() {
   world_.start(program_);
@@ -52,6 +54,25 @@ std::string EnlistWorkload::some_pool() {
   return std::next(pools.begin(), static_cast<std::ptrdiff_t>(random_.below(pools.size())))->first;
 }
 
+std::string EnlistWorkload::some_record() {
+  const auto& nodes = program_.disk().nodes;
+  if (nodes.empty()) return "";
+  return std::next(nodes.begin(), static_cast<std::ptrdiff_t>(random_.below(nodes.size())))->first;
+}
+
+EnlistHost* EnlistWorkload::host_of(const std::string& node) {
+  const auto record = program_.disk().nodes.find(node);
+  if (record == program_.disk().nodes.end()) return nullptr;
+  for (const auto& host : program_.hosts()) {
+    if (host->fingerprint() == record->second.key) return host.get();
+  }
+  return nullptr;
+}
+
+bool EnlistWorkload::known(const EnlistHost& host) const {
+  return std::ranges::any_of(program_.disk().nodes, [&](const auto& entry) { return entry.second.key == host.fingerprint(); });
+}
+
 void EnlistWorkload::make_pool() {
   const std::string name = std::vector<std::string>{"cpu", "gpu", "big"}[random_.below(3)];
   const bool made = program_.make_pool(world_, name, name == "big" ? "Weight=5" : "");
@@ -69,14 +90,20 @@ void EnlistWorkload::make_token() {
 void EnlistWorkload::join() {
   EnlistHost& host = some_host();
   if (tokens_.empty() || !host.up()) return;
+  const bool member = known(host);
+  // The agent of a host that has left is just ending.
+  if (host.has_agent() && !member && !program_.oracle().abandoned(host.fingerprint())) return;
   Token token = tokens_[random_.below(tokens_.size())];
-  const bool wrong = random_.chance(0.1), again = unfinished_.contains(&host) || random_.chance(0.3);
+  bool again = unfinished_.contains(&host) || random_.chance(0.3);
+  const bool wrong = random_.chance(0.1);
+  // The command and the agent say that it must join again.
+  if (!member && !host.fingerprint().empty()) again = true;
   if (wrong) {
     enlist::TokenText other = *enlist::read_token(token.text);
     other.secret.front() = other.secret.front() == '0' ? '1' : '0';
     token.text = enlist::write_token(other);
   }
-  const bool before = host.enabled(EnlistHost::kAgentUnit);
+  const bool before = host.enabled(EnlistHost::kAgentUnit) && member;
   note("user joins " + host.name() + " to " + token.pool + (wrong ? " with a wrong token" : ""));
   const int code = program_.join(world_, host, token.text, again);
   if (wrong && code == 0 && !before) program_.oracle().violation(host.name() + " has joined with a wrong token");
@@ -86,6 +113,135 @@ void EnlistWorkload::join() {
     unfinished_.erase(&host);
   } else {
     unfinished_.insert(&host);
+  }
+}
+
+// --- Leaving ----------------------------------------------------------------------------------------------------------
+
+void EnlistWorkload::wish(const std::string& node, bool leaves) {
+  program_.oracle().leaves(node, leaves);
+  EnlistHost* host = host_of(node);
+  if (host == nullptr) return;
+  program_.oracle().wants(*host, leaves ? "" : program_.disk().nodes.at(node).pool);
+  if (leaves) unfinished_.erase(host);
+}
+
+void EnlistWorkload::leave_node(const std::string& node, bool force) {
+  if (node.empty()) return;
+  note("admin removes node " + node + (force ? " with --force" : ""));
+  program_.oracle().asks_to_leave(node);
+  const auto answer = program_.ask_admin(world_, "/v1/nodes/leave", {{"nodes", {node}}, {"force", force}});
+  if (answer == EnlistProgram::Answer::kDone) wish(node, true);
+  if (answer == EnlistProgram::Answer::kUnknown) unsure_.insert(node);
+}
+
+void EnlistWorkload::leave_host(EnlistHost& host) {
+  std::string node;
+  for (const auto& [name, record] : program_.disk().nodes) {
+    if (record.key == host.fingerprint()) node = name;
+  }
+  if (node.empty() || !host.up()) return;
+  note("user lets " + host.name() + " leave as " + node);
+  program_.oracle().asks_to_leave(node);
+  if (program_.leave(world_, host) == 0) return wish(node, true);
+  unsure_.insert(node);
+}
+
+void EnlistWorkload::keep_node(const std::string& node) {
+  if (node.empty()) return;
+  note("admin keeps node " + node);
+  const auto answer = program_.ask_admin(world_, "/v1/nodes/keep", {{"nodes", {node}}});
+  if (answer == EnlistProgram::Answer::kDone) {
+    wish(node, false);
+    learn_words(node);
+  }
+  if (answer == EnlistProgram::Answer::kUnknown) unsure_.insert(node);
+}
+
+void EnlistWorkload::configure(const std::string& node, const std::string& words) {
+  if (node.empty()) return;
+  note("admin gives " + node + " the words " + words);
+  const auto answer = program_.ask_admin(world_, "/v1/nodes/config", {{"nodes", {node}}, {"conf", words}});
+  if (answer == EnlistProgram::Answer::kDone) {
+    program_.oracle().wants_words(node, words);
+    // A request before it may still be under way.
+    if (words_.contains(node)) words_[node] = words;
+  }
+  if (answer == EnlistProgram::Answer::kUnknown) words_[node] = words;
+}
+
+void EnlistWorkload::finish_words() {
+  const std::map<std::string, std::string> unsure = words_;
+  words_.clear();
+  for (const auto& [node, words] : unsure) configure(node, words);
+}
+
+/// The words of a node may have been taken back.
+void EnlistWorkload::learn_words(const std::string& node) {
+  const auto record = program_.disk().nodes.find(node);
+  if (record == program_.disk().nodes.end()) return;
+  const enlist::Configuring& wish = record->second.configuring;
+  program_.oracle().wants_words(node, wish.wanted ? wish.conf : record->second.node_conf);
+}
+
+void EnlistWorkload::set_state(const std::string& verb, const std::string& node) {
+  if (node.empty()) return;
+  note("admin lets the coordinator " + verb + " " + node);
+  program_.oracle().people_set(node);
+  const auto answer = program_.ask_admin(world_, "/v1/nodes/" + verb, {{"nodes", {node}}, {"reason", "inspection"}});
+  // `node resume` takes the wish to leave back.
+  if (verb == "resume" && answer != EnlistProgram::Answer::kRefused) unsure_.insert(node);
+}
+
+void EnlistWorkload::remove_pool(const std::string& pool, bool force) {
+  if (pool.empty()) return;
+  note("admin removes pool " + pool + (force ? " with --force" : ""));
+  (void)program_.ask_admin(world_, "/v1/pools/remove", {{"name", pool}, {"force", force}});
+}
+
+void EnlistWorkload::lose_host() {
+  EnlistHost& host = some_host();
+  if (lost_.size() >= 2 || !lost_.insert(&host).second) return;
+  if (random_.chance(0.5)) dead_.insert(&host);
+  if (random_.chance(0.5)) {
+    host.power_off();
+    host.lost = true;
+    return;
+  }
+  note(host.name() + " is cut off for good");
+  host.set_cut(true);
+  host.lost = true;
+}
+
+void EnlistWorkload::fill_leave_actions(std::vector<Action>& out) {
+  out.push_back({4, [this] {
+                   const bool force = random_.chance(0.25);
+                   leave_node(some_record(), force);
+                 }});
+  out.push_back({2, [this] { leave_host(some_host()); }});
+  out.push_back({2, [this] { keep_node(some_record()); }});
+  out.push_back({2, [this] { set_state("drain", some_record()); }});
+  out.push_back({2, [this] { set_state("resume", some_record()); }});
+  out.push_back({1, [this] {
+                   const bool force = random_.chance(0.7);
+                   remove_pool(some_pool(), force);
+                 }});
+  out.push_back({1, [this] { lose_host(); }});
+  out.push_back({4, [this] {
+                   const auto words =
+                       std::vector<std::string>{"",       "Weight=7",        "Features=fast",  "Weight=3 Features=fast,new",
+                                                "CPUs=2", "RealMemory=8000", "CPUs=2 Weight=9"}[random_.below(7)];
+                   configure(some_record(), words);
+                 }});
+}
+
+void EnlistWorkload::suspend() {
+  for (const auto& [id, job] : program_.slurm().jobs()) {
+    if (job.state != SimJob::State::kRunning || !random_.chance(0.3)) continue;
+    note("admin suspends job " + std::to_string(id));
+    (void)program_.slurm().suspend(id);
+    world_.loop().after(between(1000, 60000), [this, number = id] { (void)program_.slurm().resume(number); });
+    return;
   }
 }
 
@@ -123,6 +279,8 @@ std::vector<Workload::Action> EnlistWorkload::actions() {
                      if (!job.ended() && random_.chance(0.3)) return void(program_.slurm().cancel(id));
                    }
                  }});
+  out.push_back({1, [this] { suspend(); }});
+  fill_leave_actions(out);
   fill_host_actions(out);
   fill_slurm_actions(out);
   return out;
@@ -212,12 +370,15 @@ void EnlistWorkload::heal() {
   SimSlurm& slurm = program_.slurm();
   (void)slurm.start();
   program_.controller().disk_full = false;
+  program_.controller().set_cut(false);
   for (const auto& host : program_.hosts()) {
+    host->disk_full = false;
+    host->check_passes = true;
+    if (dead_.contains(host.get())) continue;
+    host->lost = false;
     host->boot();
     host->set_cut(false);
     host->set_hung(false);
-    host->disk_full = false;
-    host->check_passes = true;
   }
   std::vector<std::string> names;
   for (const auto& [name, node] : slurm.nodes()) names.push_back(name);
@@ -225,7 +386,7 @@ void EnlistWorkload::heal() {
   for (const std::string& name : names) {
     if (slurm.node(name)->cloud) {
       (void)slurm.delete_node(name, kAdmin);
-    } else if (const SimNode& node = *slurm.node(name); resumes && !node.reason.starts_with(EnlistOracle::kGate)) {
+    } else if (const SimNode& node = *slurm.node(name); resumes && !node.reason.starts_with(EnlistOracle::kOwnReason)) {
       (void)slurm.update_node(name, {.state = "RESUME"}, kAdmin);
     }
   }
@@ -233,19 +394,74 @@ void EnlistWorkload::heal() {
   program_.reconfigure();
 }
 
-/// Users join again where joining was refused or has died.
-void EnlistWorkload::finish_joins() {
-  for (int attempt = 0; attempt < 5; ++attempt) {
-    for (const auto& host : program_.hosts()) {
-      if (!unfinished_.contains(host.get())) continue;
-      std::string pool = program_.oracle().wanted().at(host.get());
-      for (const auto& [name, node] : program_.disk().nodes) {
-        if (node.key == host->fingerprint()) pool = node.pool;
-      }
-      const std::string token = program_.make_token(world_, pool, 1);
-      if (!token.empty() && program_.join(world_, *host, token, true) == 0) unfinished_.erase(host.get());
+void EnlistWorkload::learn_wishes() {
+  const auto& disk = program_.disk();
+  for (const std::string& node : std::set<std::string>(unsure_)) {
+    const auto record = disk.nodes.find(node);
+    learn_words(node);
+    wish(node, record == disk.nodes.end() || (record->second.leaving.wanted && !record->second.leaving.dead));
+  }
+  for (const auto& [name, node] : disk.nodes) {
+    const auto pool = disk.pools.find(node.pool);
+    if (pool != disk.pools.end() && pool->second.removing) wish(name, true);
+  }
+  unsure_.clear();
+}
+
+/// No job may keep nodes and pools for ever.
+void EnlistWorkload::end_jobs_that_keep() {
+  std::vector<std::int64_t> waiting, suspended;
+  for (const auto& [id, job] : program_.slurm().jobs()) {
+    if (job.state == SimJob::State::kPending) waiting.push_back(id);
+    if (job.state == SimJob::State::kSuspended) suspended.push_back(id);
+  }
+  for (const std::int64_t id : waiting) (void)program_.slurm().cancel(id);
+  for (const std::int64_t id : suspended) (void)program_.slurm().resume(id);
+}
+
+/// An administrator removes the nodes of hosts that do not come back.
+void EnlistWorkload::bury_lost_hosts() {
+  for (EnlistHost* host : dead_) {
+    program_.oracle().wants(*host, "");
+    unfinished_.erase(host);
+    for (const auto& [name, node] : std::map(program_.disk().nodes)) {
+      if (node.key == host->fingerprint() && (!node.leaving.wanted || node.leaving.dead)) leave_node(name, random_.chance(0.3));
     }
-    world_.loop().run_for(5s);
+  }
+}
+
+/// Users join again where joining was refused or has died, and where the coordinator has forgotten a host.
+void EnlistWorkload::finish_joins() {
+  if (program_.disk().pools.empty()) make_pool();
+  for (const auto& host : program_.hosts()) {
+    if (dead_.contains(host.get())) continue;
+    const auto wanted = program_.oracle().wanted().find(host.get());
+    if (wanted == program_.oracle().wanted().end() || wanted->second.empty()) continue;
+    if (!unfinished_.contains(host.get()) && known(*host)) continue;
+    std::string pool = wanted->second;
+    for (const auto& [name, node] : program_.disk().nodes) {
+      if (node.key == host->fingerprint()) pool = node.pool;
+    }
+    const auto there = program_.disk().pools.find(pool);
+    if (there == program_.disk().pools.end() || there->second.removing) pool = some_pool();
+    program_.oracle().wants(*host, pool);
+    const std::string token = program_.make_token(world_, pool, 1);
+    if (!token.empty() && program_.join(world_, *host, token, true) == 0) unfinished_.erase(host.get());
+  }
+}
+
+/// Administrators clean up by hand what slurm-enlist cannot: a host that was forgotten, and what its slurmd has registered.
+void EnlistWorkload::clean_up() {
+  for (const auto& host : program_.hosts()) {
+    const auto wanted = program_.oracle().wanted().find(host.get());
+    const bool joins = wanted != program_.oracle().wanted().end() && !wanted->second.empty();
+    if (!joins && host->up() && !known(*host) && program_.oracle().abandoned(host->fingerprint())) host->clean_by_hand();
+  }
+  for (const auto& [name, node] : std::map(program_.slurm().nodes())) {
+    const bool runs = std::ranges::any_of(program_.hosts(), [&](const auto& host) { return host->node() == name; });
+    if (runs || program_.disk().nodes.contains(name) || !program_.oracle().was_abandoned(name)) continue;
+    note("admin deletes " + name + ", whose host was forgotten");
+    (void)program_.slurm().delete_node(name, kAdmin);
   }
 }
 
@@ -276,9 +492,18 @@ std::vector<std::string> EnlistWorkload::calm() {
   world_.loop().run_for(3min);
   heal();
   world_.loop().run_for(20s);
-  finish_joins();
-  world_.loop().run_for(1min);
-  mend_refused();
+  learn_wishes();
+  constexpr int kRounds = 12;
+  for (int round = 0; round < kRounds && world_.oracles().ok(); ++round) {
+    end_jobs_that_keep();
+    bury_lost_hosts();
+    finish_joins();
+    finish_words();
+    clean_up();
+    world_.loop().run_for(1min);
+    mend_refused();
+    if (round > 0 && world_.oracles().unmet().empty()) break;
+  }
   std::vector<std::string> out;
   for (const std::string& why : world_.settle(kSettle)) out.push_back("the declared state is not reached: " + why);
   if (!out.empty() || !world_.oracles().ok()) return out;

@@ -1,6 +1,7 @@
 // Does what users and administrators do in a history of slurm-enlist, and what happens to hosts and to Slurm.
 #pragma once
 
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -24,19 +25,41 @@ class EnlistWorkload final : public Workload {
   void make_pool();
   void make_token();
   void join();
+  /// Asks for the leave of a node; by `node remove`, or by `leave` on its host.
+  void leave_node(const std::string& node, bool force);
+  void leave_host(EnlistHost& host);
+  void keep_node(const std::string& node);
+  void configure(const std::string& node, const std::string& words);
+  void set_state(const std::string& verb, const std::string& node);
+  void remove_pool(const std::string& pool, bool force);
+  /// A host is off or cut off, and nobody mends it before the calm.
+  void lose_host();
   void submit();
+  void suspend();
   void change_node(const std::string& state, const std::string& reason);
+  void fill_leave_actions(std::vector<Action>& out);
   void fill_host_actions(std::vector<Action>& out);
   void fill_slurm_actions(std::vector<Action>& out);
   void stop_slurmctld(bool loses_state);
   void lose_registrations();
   void heal();
+  /// Makes sure of the wishes whose answer was lost: what is recorded counts.
+  void learn_wishes();
+  void end_jobs_that_keep();
+  void bury_lost_hosts();
   void finish_joins();
+  void clean_up();
+  void finish_words();
+  void learn_words(const std::string& node);
   void mend_refused();
   [[nodiscard]] std::vector<std::string> rest();
   [[nodiscard]] EnlistHost& some_host();
   [[nodiscard]] std::string some_node();
   [[nodiscard]] std::string some_pool();
+  [[nodiscard]] std::string some_record();
+  [[nodiscard]] EnlistHost* host_of(const std::string& node);
+  [[nodiscard]] bool known(const EnlistHost& host) const;
+  void wish(const std::string& node, bool leaves);
   [[nodiscard]] core::Duration between(std::int64_t least, std::int64_t most) {
     return core::Duration{random_.between(least, most)};
   }
@@ -46,7 +69,11 @@ class EnlistWorkload final : public Workload {
   SeededRandom& random_;
   EnlistProgram& program_;
   std::vector<Token> tokens_;
-  std::set<EnlistHost*> unfinished_;  ///< The hosts on which the last join failed or was killed.
+  std::set<EnlistHost*> unfinished_;          ///< The hosts on which the last join failed or was killed.
+  std::set<EnlistHost*> lost_;                ///< The hosts that are away until the calm, or for ever.
+  std::set<EnlistHost*> dead_;                ///< Those of lost_ that never come back.
+  std::map<std::string, std::string> words_;  ///< The words that were last asked for, if the answer was lost.
+  std::set<std::string> unsure_;              ///< The nodes for which the answer to a wish was lost.
   int clouds_ = 0;
 };
 

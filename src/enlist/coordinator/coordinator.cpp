@@ -26,7 +26,7 @@ Coordinator::Coordinator(core::Loop& loop, core::Random& random, core::Logger& l
       files_(loop, log, host, options.slurm_conf, [this] { files_changed(); }),
       slurmrestd_(loop, log, host, std::move(supervise), clusters, kCluster,
                   with_conf(std::move(options.slurmrestd), options.slurm_conf)),
-      store_target_(store),
+      store_target_(store, [this](const std::string& node) { return nodes_.heard_at(node); }),
       pool_file_(loop, store, host, options.slurm_conf.parent_path() / kPoolFile,
                  [this](bool changed) {
                    pools_.looked(changed);

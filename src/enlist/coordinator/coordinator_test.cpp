@@ -563,6 +563,36 @@ TEST_F(CoordinatorTest, TheEndAnswersThoseWhoWait) {
   EXPECT_TRUE(stopped);
 }
 
+TEST(StoreTargetTest, AHostThatHasReturnedIsNotGivenUp) {
+  core::ManualLoop loop;
+  testing::MemoryStore store(loop);
+  std::optional<core::MonoTime> heard_at;
+  StoreTarget target(store, [&](const std::string&) { return heard_at; });
+  const Node seen{.name = "gpu-1", .pool = "gpu", .key = kHost};
+  store.set().nodes["gpu-1"] = seen;
+  const auto give_up = [&](core::MonoTime when) {
+    auto act = std::make_shared<RecordPhase>(seen, Phase::kSilent, "");
+    act->leaving = {.wanted = true, .dead = true};
+    act->heard_at = when;
+    std::optional<core::Result<core::Json>> out;
+    target.execute(act, [&](const plan::ActResult& result) { out = result.value; });
+    // It is heard of while the act waits for its turn.
+    heard_at = core::MonoTime{2s};
+    loop.advance(1s);
+    return out && out->has_value();
+  };
+  EXPECT_FALSE(give_up(core::MonoTime{1s}));
+  EXPECT_FALSE(store.contents().nodes.at("gpu-1").leaving.wanted);
+  EXPECT_TRUE(give_up(core::MonoTime{2s})) << "this was known";
+  EXPECT_TRUE(store.contents().nodes.at("gpu-1").leaving.dead);
+
+  auto forget = std::make_shared<ForgetNode>(store.contents().nodes.at("gpu-1"));
+  forget->heard_at = core::MonoTime{1s};
+  target.execute(forget, [](const plan::ActResult& result) { EXPECT_FALSE(result.value); });
+  loop.advance(1s);
+  EXPECT_TRUE(store.contents().nodes.contains("gpu-1"));
+}
+
 TEST(SlurmrestdTest, HasNoKeyAndASocketThatNobodyElseReaches) {
   const Command command = slurmrestd_command({.program = "/usr/sbin/slurmrestd", .user = "u", .slurm_conf = "/a/slurm.conf"});
   EXPECT_THAT(command.arguments, ::testing::ElementsAre("/usr/sbin/slurmrestd", "-a", "rest_auth/jwt", "-s",

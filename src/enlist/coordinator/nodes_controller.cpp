@@ -47,6 +47,11 @@ void NodesController::heard(const std::string& node) {
   if (first || leaves || (record != store_.contents().nodes.end() && record->second.phase == Phase::kSilent)) wake_({"", node});
 }
 
+std::optional<core::MonoTime> NodesController::heard_at(const std::string& node) const {
+  const auto seen = seen_.find(node);
+  return seen == seen_.end() ? std::nullopt : seen->second.heard_at;
+}
+
 void NodesController::changed(const Changes& changes) {
   for (const auto& [name, node] : changes.nodes) wake_({"", name});
 }

@@ -111,6 +111,7 @@ plan::Plan plan_leave(const NodeObserved& observed) {
   // slurmd may have been stopped for other words before.
   if (!judged.stop) record->configuring.stop = false;
   if (judged.cancel) record->leaving = {};
+  if (record->leaving.dead && judged.stop && !node.leaving.stop) record->heard_at = observed.heard_at;
   if (const slurm::Node* in_slurm = record_of(observed)) record->marks = marks_of(*in_slurm, node);
   if (!leaves) record->silent_since = {};
   if (judged.start) {
@@ -130,7 +131,11 @@ plan::Plan plan_leave(const NodeObserved& observed) {
                                  leaves ? "the host leaves the cluster" : "slurmd registers with other words",
                                  slurm::NodeEvidence::Live::kDrained)});
   }
-  if (judged.forget) lane.add({{"forget", "node", node.name}, "it has left", std::make_shared<ForgetNode>(node)});
+  if (judged.forget) {
+    auto forget = std::make_shared<ForgetNode>(node);
+    if (!node.report.left) forget->heard_at = observed.heard_at.value_or(core::MonoTime{});
+    lane.add({{"forget", "node", node.name}, "it has left", std::move(forget)});
+  }
   const bool may_last = judged.kept_by == "jobs";
   if (!may_last) out.waits_on(observed.cluster);
   out.wake_after(may_last ? core::Duration{5s} : core::Duration{1s}, leaves ? "the node leaves" : "the node gets other words");
@@ -254,6 +259,7 @@ plan::Plan plan_node(const NodeObserved& observed) {
     record->silent_since = core::whole_seconds(observed.context.now);
   } else if (is_given_up(observed)) {
     record->leaving = {.wanted = true, .dead = true, .since = core::whole_seconds(observed.context.now)};
+    record->heard_at = observed.heard_at;
   }
   if (known && fits && node.configuring.live) record->configuring = {};
   const Marks marks = record->marks;

@@ -14,7 +14,8 @@
 namespace enlist {
 
 /// Writes what the coordinator has judged to the record of a node. Fails with kConflict if the node is gone, has another key,
-/// if its report is about another process by now, or if the wish that it leaves, or that it gets other words, has changed.
+/// if its report is about another process by now, or if the wish that it leaves, or that it gets other words, has changed. The
+/// leave of a dead host also fails if its agent was heard of since.
 struct RecordPhase final : plan::Act {
   RecordPhase(const Node& seen, Phase judged, std::string because)
       : node(seen.name),
@@ -48,15 +49,17 @@ struct RecordPhase final : plan::Act {
   LiveWords live;
   Marks marks;
   core::WallTime silent_since;
+  std::optional<core::MonoTime> heard_at{};  ///< NodeObserved::heard_at, if the host is given up because it is silent.
   [[nodiscard]] core::Json describe() const override;
   [[nodiscard]] Withhold withhold() const override { return Withhold::kNever; }
 };
 
 /// Deletes the record of a node that has left, so that its key is not known any more. Fails with kConflict if the node has
-/// changed since.
+/// changed since, or if its host is not clean and its agent was heard of since.
 struct ForgetNode final : plan::Act {
   explicit ForgetNode(const Node& node) : seen(node) {}
   Node seen;
+  std::optional<core::MonoTime> heard_at{};  ///< NodeObserved::heard_at, unless the host has reported that it is clean.
   [[nodiscard]] core::Json describe() const override { return {{"act", "enlist.ForgetNode"}, {"node", seen.name}}; }
 };
 

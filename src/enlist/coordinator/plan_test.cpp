@@ -259,7 +259,9 @@ TEST_F(NodePlanTest, ADeadHostLeavesOnlyIfItIsToldTo) {
     observed.heard_at = now - missed;
     observed.forget_dead_after = limit;
     const plan::Plan made = plan_node(observed);
-    return !steps(made).empty() && recorded(made).leaving.wanted;
+    const bool leaves = !steps(made).empty() && recorded(made).leaving.wanted;
+    if (leaves) EXPECT_EQ(recorded(made).heard_at, observed.heard_at) << "it must not have been heard of since";
+    return leaves;
   };
   EXPECT_FALSE(silent({}, 1000h));
   EXPECT_FALSE(silent(2h, 1h));

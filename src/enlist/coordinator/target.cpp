@@ -63,17 +63,33 @@ core::Result<Changes> forget_pool(const Contents& now, const ForgetPool& act) {
 
 }  // namespace
 
-StoreTarget::StoreTarget(Store& store) : store_(store) {
+StoreTarget::StoreTarget(Store& store, std::function<std::optional<core::MonoTime>(const std::string&)> heard_at)
+    : store_(store), heard_at_(std::move(heard_at)) {
   const auto commit = [this](Store::Change change, const Done& done) {
     store_.commit(std::move(change), [done](core::Result<void> result) {
       if (result) return done({core::Json::object(), {}});
       done({std::unexpected(result.error()), {}});
     });
   };
-  carries_out<RecordPhase>(
-      [commit](const auto& act, const Done& done) { commit([act](const Contents& now) { return record(now, *act); }, done); });
-  carries_out<ForgetNode>(
-      [commit](const auto& act, const Done& done) { commit([act](const Contents& now) { return forget(now, *act); }, done); });
+  // The host may have returned while the act waited.
+  const auto if_silent = [this, commit](const std::string& node, std::optional<core::MonoTime> heard_at, Store::Change change,
+                                        const Done& done) {
+    commit(
+        [this, node, heard_at, change = std::move(change)](const Contents& now) -> core::Result<Changes> {
+          if (heard_at && heard_at_(node) > heard_at)
+            return core::fail(core::ErrorCode::kConflict, "the host of node " + node + " has returned");
+          return change(now);
+        },
+        done);
+  };
+  carries_out<RecordPhase>([if_silent](const auto& act, const Done& done) {
+    if_silent(
+        act->node, act->heard_at, [act](const Contents& now) { return record(now, *act); }, done);
+  });
+  carries_out<ForgetNode>([if_silent](const auto& act, const Done& done) {
+    if_silent(
+        act->seen.name, act->heard_at, [act](const Contents& now) { return forget(now, *act); }, done);
+  });
   carries_out<LeavePool>([commit](const auto& act, const Done& done) {
     commit([act](const Contents& now) { return leave_pool(now, *act); }, done);
   });
