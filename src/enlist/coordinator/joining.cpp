@@ -126,9 +126,10 @@ core::Result<void> check_token(const Contents& now, const std::string& digest, c
 core::Result<void> check_host_keys(const JoinRequest& host, std::string_view file, const core::Result<std::string>& revision) {
   if (!revision) return {};
   const auto refused = [](std::string_view name) {
-    return core::fail(ErrorCode::kConflict, fmt::format("the host has a {} with another key than the cluster's, which slurm-enlist "
-                                                        "has not written: move it away if nothing needs it, and join again",
-                                                        name));
+    return core::fail(ErrorCode::kConflict,
+                      fmt::format("the host has a {} with another key than the cluster's, which slurm-enlist "
+                                  "has not written: move it away if nothing needs it, and join again",
+                                  name));
   };
   // slurmd prefers a slurm.jwks to a slurm.key.
   if (!host.jwks.empty() && host.jwks != *revision) return refused(kJwksFile);
@@ -144,7 +145,7 @@ core::Result<Changes> join(const Contents& now, const SlurmNow& slurm, const cor
   if (own != now.nodes.end() && own->second.pool != token.pool)
     return core::fail(ErrorCode::kConflict,
                       fmt::format("this host has joined already: it is node {} of pool {}; a token of pool {} lets "
-                                  "it join again",
+                                  "it join again, and after slurm-enlist leave it can join another pool",
                                   own->second.name, own->second.pool, own->second.pool));
   const auto pool = now.pools.find(token.pool);
   if (pool == now.pools.end())
