@@ -338,7 +338,12 @@ class ChildService final : public Service {
     if (out.running) out.started = (*child)->started;
     if (out.running) look_at_program(host_, (*child)->pid, out);
     out.arguments = std::move((*child)->arguments);
-    if (out.running && core::SystemClock().wall() - out.started >= kComesUp && hangup_ends(host_, (*child)->pid)) {
+    // Also for a moment after a reload, when it executes itself.
+    if (!out.running || !hangup_ends(host_, (*child)->pid)) {
+      starts_since_.reset();
+    } else if (const auto now = std::chrono::steady_clock::now(); !starts_since_) {
+      starts_since_ = now;
+    } else if (now - *starts_since_ >= kComesUp) {
       const std::string said = telling_lines(end_of_log((*child)->log_begin));
       out.error = std::string(kStillStarting) + (said.empty() ? "" : ": " + said);
     }
@@ -364,6 +369,7 @@ class ChildService final : public Service {
     const auto pid = spawn({.arguments = std::move(words), .out = log.get(), .err = log.get()});
     if (!pid) return std::unexpected(pid.error());
     ended_.reset();
+    starts_since_.reset();
     const core::Json state = {{"pid", *pid},
                               {"start", start_of(host_, *pid)},
                               {"started", core::format_rfc3339(core::SystemClock().wall())},
@@ -458,6 +464,8 @@ class ChildService final : public Service {
   fs::path log_, state_;
   std::mutex mutex_;
   std::optional<int> ended_;  ///< The exit code of the last child, if it was ours.
+  /// Since when the child that runs has been seen to start.
+  std::optional<std::chrono::steady_clock::time_point> starts_since_;
 };
 
 }  // namespace
