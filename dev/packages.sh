@@ -7,7 +7,9 @@
 "$DEV/cpp.sh" release slurm-enlist
 
 out=$TOP/build/packages
+# Each commit has a version of its own, which apt takes for a newer one: 0.1.0+git20260131.120000.1234abcd.
 version=$(sed -n 's/^project(.* VERSION \([^ ]*\) .*/\1/p' "$TOP/CMakeLists.txt")
+version+=$(TZ=UTC0 git -C "$TOP" log -1 --abbrev=8 --date=format-local:%Y%m%d.%H%M%S --format=+git%cd.%h)
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -C "$TOP" log -1 --format=%ct)}
 export SOURCE_DATE_EPOCH
 # Nobody answers for packages that somebody builds for themselves.

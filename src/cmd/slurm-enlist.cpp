@@ -1,5 +1,7 @@
 // slurm-enlist: lets hosts join a Slurm cluster. Only the wiring of its commands is here.
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
@@ -127,6 +129,7 @@ int main(int argc, char** argv) {
   const std::string token = enlist::take_token(argc, argv);
   const enlist::cli::Outside outside{
       .version = SLURM_ENLIST_VERSION,
+      .root = geteuid() == 0,
       .write_out = [](std::string_view text) { write_to(stdout, text); },
       .write_err = [](std::string_view text) { write_to(stderr, text); },
       .ask = enlist::cli::ask_coordinator,

@@ -10,7 +10,7 @@ passed=0 failed=0
 
 # inside: in the root file system, whose packages are in /mnt.
 inside() {
-  local before after left units=/usr/lib/systemd/system
+  local before after left version units=/usr/lib/systemd/system
   export DEBIAN_FRONTEND=noninteractive
   files() { find / -xdev \( -path /proc -o -path /run -o -path /tmp -o -path /var/cache -o -path /var/lib/apt -o -path /var/lib/dpkg -o -path /var/log \) -prune -o -print | sort; }
   quiet() { "$@" >/tmp/out 2>&1 || { cat /tmp/out; return 1; }; }
@@ -25,7 +25,9 @@ inside() {
   check "dpkg alone misses libraries" fails dpkg --install /mnt/*.deb
   check "apt adds them" quiet apt-get -q -y --fix-broken install
   check "both are installed" eval 'installed slurm-enlist && installed slurm-enlist-coordinator'
-  check "the program runs" test "$(slurm-enlist --version)" = "$(dpkg-query --show --showformat='${Version}' slurm-enlist)"
+  version=$(dpkg-query --show --showformat='${Version}' slurm-enlist)
+  check "the program runs" test "$(slurm-enlist --version)" = "${version%+git*}"
+  check "another commit is another version" dpkg --compare-versions "$version" gt "${version%+git*}"
   check "with the libraries of its package" test "$(ldd /usr/bin/slurm-enlist | grep -c /lib/slurm-enlist/)" = 3
   check "all files are as they were packed" says_nothing dpkg --verify slurm-enlist slurm-enlist-coordinator
   check "systemd accepts the coordinator's unit" says_nothing systemd-analyze verify --man=no $units/slurm-enlist-coordinator.service

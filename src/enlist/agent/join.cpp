@@ -94,7 +94,9 @@ class Join {
     const auto before = read_memory(parts_.host, folder);
     if (before && !options_.again) {
       say("This host is already " + before->node + " of the pool " + before->pool + " of " + before->host + " (" +
-          (folder / kMemoryFile).string() + "). To join anew: --again");
+          (folder / kMemoryFile).string() +
+          "). No flag of the agent is changed. To join anew, with other flags: --again. To move to another pool: slurm-enlist "
+          "leave, and then join.");
       if (options_.no_service || !agent_is_down()) return 0;
       say("Its agent does not run, and is started.");
       // The flags of the first join are in its unit.
@@ -138,7 +140,10 @@ class Join {
     if (!reply) {
       // If the answer was lost, the coordinator may know the key. Then the next try must use it.
       if (!had_key && reply.error().code != ErrorCode::kUnknownOutcome) forget_key(!had_folder);
-      return std::unexpected(reply.error().with("the coordinator at " + token->host + ":" + std::to_string(token->port)));
+      core::Error error = reply.error().with("the coordinator at " + token->host + ":" + std::to_string(token->port));
+      if (error.message.contains("resolve " + token->host + ": "))
+        error.message += ". Let this host resolve the name, by DNS or in /etc/hosts, and join again with the same token";
+      return std::unexpected(std::move(error));
     }
     // What the agent knows of the files and of slurmd stays, also what it has noted since the command began.
     Memory memory = read_memory(parts_.host, folder).value_or(Memory{});
@@ -159,7 +164,10 @@ class Join {
     if (!slurmd) return std::unexpected(slurmd.error().with("--supervisor"));
     const auto state = (*slurmd)->state();
     if (!state) return std::unexpected(state.error());
-    if (state->running && !state->arguments) return core::fail(ErrorCode::kConflict, kForeignSlurmd);
+    if (state->running && !state->arguments) {
+      return core::fail(ErrorCode::kConflict,
+                        std::string(kForeignSlurmd) + " (systemctl disable --now slurmd), and join again");
+    }
     return {};
   }
   /// Returns the revision of a key file that this program has not written; "" if there is none.

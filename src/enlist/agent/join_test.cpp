@@ -145,7 +145,10 @@ TEST_F(JoinTest, ARefusalByTheCoordinatorLeavesNothing) {
 TEST_F(JoinTest, ASlurmdOfSomebodyElseIsRefusedBeforeTheHostJoins) {
   slurmd->now.running = true;
   EXPECT_EQ(run(), 1);
-  EXPECT_EQ(err, "slurm-enlist join: slurmd runs already, and slurm-enlist has not started it: stop and disable it\n");
+  EXPECT_EQ(
+      err,
+      "slurm-enlist join: slurmd runs already, and slurm-enlist has not started it: stop and disable it (systemctl disable "
+      "--now slurmd), and join again\n");
   EXPECT_TRUE(left_nothing());
   EXPECT_TRUE(requests.empty());
   // One that slurm-enlist has started runs on.
@@ -243,6 +246,12 @@ TEST_F(JoinTest, ABadTokenIsRefusedWithoutBeingShown) {
   EXPECT_TRUE(requests.empty());
 }
 
+TEST_F(JoinTest, ANameThatDoesNotResolveIsForTheHostToMend) {
+  replies = {core::fail(ErrorCode::kInvalid, "POST /v1/join: resolve ctl: Host not found (authoritative)")};
+  EXPECT_EQ(run(), 1);
+  EXPECT_THAT(err, HasSubstr("Let this host resolve the name, by DNS or in /etc/hosts, and join again with the same token"));
+}
+
 TEST_F(JoinTest, WithoutSlurmdNothingIsAsked) {
   host.programs.erase("/usr/sbin/slurmd -V");
   EXPECT_EQ(run(), 1);
@@ -257,6 +266,7 @@ TEST_F(JoinTest, AHostThatHasJoinedIsLeftAlone) {
   out.clear();
   EXPECT_EQ(run(), 0);
   EXPECT_THAT(out, HasSubstr("already gpu-7 of the pool gpu"));
+  EXPECT_THAT(out, HasSubstr("To move to another pool: slurm-enlist leave, and then join."));
   EXPECT_EQ(requests.size(), 1U);
   host.files["/var/lib/slurm-enlist/agent.json"].first = "{";
   EXPECT_EQ(run(), 1) << "unknown is not absent";

@@ -2,8 +2,11 @@
 
 #include <string>
 
+#include "core/hash.hpp"
 #include "enlist/agent/memory_file.hpp"
+#include "enlist/rules/key_file.hpp"
 #include "enlist/rules/leave.hpp"
+#include "enlist/rules/service_files.hpp"
 
 namespace enlist {
 namespace {
@@ -43,6 +46,8 @@ class Leave {
     if (reply->status != 200) {
       const auto body = core::parse_json(reply->body);
       const std::string said = body ? core::get_string(*body, {"error"}) : "";
+      if (said.starts_with("this host is not known here"))
+        return failed(where + "this host is not known here, and may have been removed" + by_hand(*memory));
       return failed(where + (said.empty() ? "HTTP status " + std::to_string(reply->status) : said));
     }
     say("Node " + memory->node + " leaves. This can be interrupted: the host goes on leaving.");
@@ -50,6 +55,29 @@ class Leave {
   }
 
  private:
+  /// Returns how to clean up this host without its agent: the commands, with the files that this program has written.
+  std::string by_hand(const Memory& memory) {
+    const AgentOptions& agent = options_.agent;
+    const auto service = [](const std::string& unit) { return " " + fs::path(unit).filename().string(); };
+    std::string services, files;
+    for (const std::string& file : {agent.agent_unit, agent.slurmd_unit, agent.slurmd_defaults}) {
+      const auto text = parts_.host.read(file);
+      if (!text || !text->starts_with(kFileMark)) continue;
+      files += " " + file;
+      if (file != agent.slurmd_defaults) services += service(file);
+    }
+    for (const std::string_view name : {kPlainKeyFile, kJwksFile}) {
+      const fs::path file = fs::path(agent.slurm_folder) / name;
+      const auto text = parts_.host.read(file);
+      if (text && wrote(memory, name, core::sha256_hex(*text))) files += " " + file.string();
+    }
+    return ". When no job runs here, clean it up by hand:\n" +
+           (services.empty() ? "  end slurmd and the agent\n" : "  systemctl disable --now" + services + "\n") +
+           (files.empty() ? "" : "  rm" + files + "\n") + "  rm -r " + agent.state +
+           "\n  systemctl daemon-reload\nIf Slurm still has the node, on the controller:\n  scontrol delete NodeName=" +
+           memory.node;
+  }
+
   int wait() {
     const core::MonoTime began = parts_.now();
     quiet_since_ = began;

@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/hash.hpp"
 #include "enlist/agent/memory_file.hpp"
 #include "enlist/host/testing/fake_host.hpp"
+#include "enlist/rules/service_files.hpp"
 
 namespace enlist {
 namespace {
@@ -129,10 +131,41 @@ TEST_F(LeaveCommandTest, AWaitHasAnEnd) {
   EXPECT_THAT(err, HasSubstr("has not left after 5 s"));
 }
 
+TEST_F(LeaveCommandTest, AHostThatIsNotKnownIsCleanedUpByHand) {
+  files("agent.json") = memory_text({.host = "ctl",
+                                     .port = 6830,
+                                     .coordinator = "pin",
+                                     .node = "gpu-1",
+                                     .pool = "gpu",
+                                     .cluster = "lab",
+                                     .key = {"slurm.jwks", "r", core::sha256_hex("ours")}});
+  host.files["/etc/slurm/slurm.jwks"].first = "ours";
+  host.files["/etc/slurm/slurm.key"].first = "of another cluster";
+  host.files["/etc/systemd/system/slurmd.service"].first = unit_file("/usr/sbin/slurmd", "/etc/default/slurmd");
+  host.files["/etc/systemd/system/slurm-enlist-agent.service"].first = agent_unit("/usr/bin/slurm-enlist", {});
+  host.files["/etc/default/slurmd"].first = "SLURMD_OPTIONS=-v\n";
+  reply = {.status = 403,
+           .headers = {},
+           .body = R"({"error":"this host is not known here, and may have been removed; it must ..."})"};
+  EXPECT_EQ(run(), 1);
+  EXPECT_EQ(
+      err,
+      "slurm-enlist leave: the coordinator at ctl:6830: this host is not known here, and may have been removed. When no job "
+      "runs here, clean it up by hand:\n"
+      "  systemctl disable --now slurm-enlist-agent.service slurmd.service\n"
+      "  rm /etc/systemd/system/slurm-enlist-agent.service /etc/systemd/system/slurmd.service /etc/slurm/slurm.jwks\n"
+      "  rm -r /var/lib/slurm-enlist\n"
+      "  systemctl daemon-reload\n"
+      "If Slurm still has the node, on the controller:\n"
+      "  scontrol delete NodeName=gpu-1\n")
+      << "what somebody else has written stays";
+}
+
 TEST_F(LeaveCommandTest, TellsWhyItIsRefused) {
   reply = {.status = 403, .headers = {}, .body = R"({"error":"this host is not known here"})"};
   EXPECT_EQ(run(), 1);
-  EXPECT_EQ(err, "slurm-enlist leave: the coordinator at ctl:6830: this host is not known here\n");
+  EXPECT_THAT(err,
+              HasSubstr("may have been removed. When no job runs here, clean it up by hand:\n  end slurmd and the agent\n"));
   host.files.erase("/var/lib/slurm-enlist/agent.json");
   EXPECT_EQ(run(), 1);
   EXPECT_THAT(err, HasSubstr("this host has not joined a pool"));

@@ -28,7 +28,7 @@ class LiveTest : public net::testing::LoopTest {
                                       "  -V) echo slurm 26.05.1 ;;\n"
                                       "  -C) echo NodeName=h CPUs=2 Boards=1 SocketsPerBoard=1 CoresPerSocket=2 "
                                       "ThreadsPerCore=1 RealMemory=4000 ;;\n"
-                                      "  *) echo \"$@\"; exec sleep 1000 ;;\n"
+                                      "  *) trap '' HUP; echo \"$@\"; exec sleep 1000 ;;\n"
                                       "esac\n";
     chmod((root / "slurmd").c_str(), 0755);
     ours = load_or_make_identity(root / "coordinator", "coordinator").value();

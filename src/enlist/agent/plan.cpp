@@ -5,6 +5,7 @@
 
 #include "core/hash.hpp"
 #include "enlist/rules/node_conf.hpp"
+#include "enlist/rules/service_files.hpp"
 
 namespace enlist {
 
@@ -88,7 +89,7 @@ bool key_is_loaded(const Observed& observed) {
 std::string foreign_slurmd(const Observed& observed) {
   const auto& slurmd = observed.seen->slurmd;
   if (!slurmd || !slurmd->running || slurmd->arguments) return {};
-  return kForeignSlurmd;
+  return std::string(kForeignSlurmd) + " (systemctl disable --now slurmd); the agent starts its own then";
 }
 
 /// No fault: --conf-server wins over any slurm.conf of the host.
@@ -125,7 +126,7 @@ std::string errors_of(const Observed& observed, const core::Result<std::optional
   if (want && *want) add(other_node_works(seen, **want));
   if (!seen.slurmd) {
     add(seen.slurmd.error().message);
-  } else if (!seen.slurmd->running && !stops(observed.memory)) {
+  } else if (!stops(observed.memory)) {
     add(seen.slurmd->error);
   }
   for (const plan::StepId& id : {kWriteKey, kStart, kPrepare, kReload, kRemove, kSave, kStatus, kStop, kClean, kEnd}) {
@@ -268,7 +269,9 @@ std::string status_of(const Observed& observed) {
                     {"message", observed.told.message}};
   const Report report = report_of(observed);
   std::string error = report.error;
-  if (!observed.told.trouble.empty()) error = observed.told.trouble + (error.empty() ? "" : "; ") + error;
+  // A coordinator that does not know the host any more is no fault at the end of a leave.
+  const bool over = observed.memory.left && observed.told.heard;
+  if (!observed.told.trouble.empty() && !over) error = observed.told.trouble + (error.empty() ? "" : "; ") + error;
   if (!error.empty()) out["error"] = one_line(error);
   if (!report.note.empty()) out["note"] = report.note;
   return core::canonical(out) + "\n";

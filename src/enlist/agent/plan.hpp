@@ -66,7 +66,7 @@ struct Facts {
 struct SlurmdSeen {
   bool running = false;
   bool changing = false;  ///< It is being started or stopped just now, or will be started again by itself.
-  std::string error{};
+  std::string error{};    ///< ServiceState::error.
   std::optional<std::vector<std::string>> arguments{};  ///< nullopt: this program has not started it.
   core::WallTime started{};                             ///< When the process was started; 0: not known.
   std::string image{};                                  ///< ServiceState::image.
@@ -137,8 +137,6 @@ struct Launch {
 [[nodiscard]] std::string instance_of(const Memory& memory);
 /// Reports whether this program wrote a key file of this name with this content.
 [[nodiscard]] bool wrote(const Memory& memory, std::string_view file, const std::string& digest);
-/// Why nothing is done on a host where somebody else runs slurmd.
-inline constexpr const char* kForeignSlurmd = "slurmd runs already, and slurm-enlist has not started it: stop and disable it";
 /// Returns why slurmd must not be started while this key file is there.
 [[nodiscard]] std::string foreign_key(const std::string& path);
 /// Returns the value of ClusterName in a slurm.conf; "" if it has none.

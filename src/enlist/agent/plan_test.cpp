@@ -341,6 +341,16 @@ TEST(AgentPlan, ASlurmdOfOthersIsLeftAlone) {
   const Report report = report_of(observed);
   EXPECT_FALSE(report.running);
   EXPECT_THAT(report.error, HasSubstr("slurm-enlist has not started it"));
+  EXPECT_THAT(report.error, HasSubstr("; the agent starts its own then")) << "nobody has to join again";
+}
+
+TEST(AgentPlan, WhatKeepsASlurmdThatRunsFromItsWorkIsSaid) {
+  Observed observed = settled();
+  observed.seen->slurmd->error = "slurmd is still starting: no route";
+  EXPECT_TRUE(report_of(observed).running);
+  EXPECT_EQ(report_of(observed).error, "slurmd is still starting: no route");
+  observed.memory.desired->leave = kLeaveStop;
+  EXPECT_EQ(report_of(observed).error, "") << "it is stopped";
 }
 
 TEST(AgentPlan, AConfigurationOfAnotherClusterIsNamed) {
@@ -405,6 +415,15 @@ TEST(AgentPlan, TheStatusSaysWhatTheCoordinatorSays) {
   observed.told = {"Confirming", "waits", "no answer"};
   EXPECT_EQ(status_of(observed), R"({"error":"no answer","message":"waits","node":"gpu-1","phase":"Confirming","pool":"gpu"})"
                                  "\n");
+}
+
+TEST(AgentPlan, AtTheEndOfALeaveACoordinatorThatDoesNotKnowTheHostIsNoError) {
+  Observed observed = settled();
+  observed.told = {"Gone", "Slurm does not have it any more", "the coordinator refuses this host"};
+  observed.memory.left = true;
+  EXPECT_THAT(status_of(observed), HasSubstr("refuses")) << "it does not know yet that the host is clean";
+  observed.told.heard = true;
+  EXPECT_THAT(status_of(observed), ::testing::Not(HasSubstr("refuses")));
 }
 
 TEST(AgentPlan, ReadsArgumentsAndConfigurations) {

@@ -65,7 +65,10 @@ class Commands {
 
   int make_pool() const {
     return told(ask("/v1/pools", {{"name", flags_.name}, {"partition_conf", flags_.partition}, {"node_conf", flags_.nodes}}),
-                [this](const core::Json&) { return "pool " + flags_.name + " is made\n"; });
+                [this](const core::Json& body) {
+                  const bool before = core::get_bool(body, {"existed"});
+                  return "pool " + flags_.name + (before ? " exists already, with these words\n" : " is made\n");
+                });
   }
 
   int make_token() const {
@@ -193,7 +196,12 @@ class Commands {
         show(shown, flags_.name, or_dash(core::get_string(pool, {"problem"})));
         return false;
       }
-      show(shown, flags_.name, "it is removed; slurmctld drops its partition within seconds");
+      for (const core::Json& pool : members(*answer, "dropping")) {
+        if (pool != flags_.name) continue;
+        show(shown, flags_.name, "slurmctld drops its partition");
+        return false;
+      }
+      show(shown, flags_.name, "it is removed");
       return true;
     });
   }
@@ -389,6 +397,26 @@ class Commands {
   const Flags& flags_;
 };
 
+/// Reports whether a word is a token, and not behind --token. Errors about such a word would print it.
+bool shows_token(const std::vector<std::string>& words) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const bool token = words[i].starts_with("enlist1_") || words[i].starts_with("--token-file=enlist1_");
+    if (token && (i == 0 || words[i - 1] != "--token")) return true;
+  }
+  return false;
+}
+
+/// Returns the first word that should be a command and is not; "": there is none.
+std::string unknown_command(CLI::App& root, const std::vector<std::string>& words) {
+  CLI::App* at = &root;
+  for (const std::string& word : words) {
+    if (word.starts_with('-') || at->get_require_subcommand_min() == 0) return {};
+    at = at->get_subcommand_no_throw(word);
+    if (at == nullptr) return word;
+  }
+  return {};
+}
+
 }  // namespace
 
 int run_program(const Outside& outside, const std::vector<std::string>& words) {
@@ -399,11 +427,24 @@ int run_program(const Outside& outside, const std::vector<std::string>& words) {
   const auto starts = [&](const std::vector<std::string>& with) {
     return words.size() >= with.size() && std::equal(with.begin(), with.end(), words.begin());
   };
-  if (starts({"coordinator", "run"})) return outside.coordinator(rest(2));
-  if (starts({"coordinator", "init"})) return outside.init(rest(2));
-  if (starts({"agent"})) return outside.agent(rest(1));
-  if (starts({"join"})) return outside.join(rest(1));
-  if (starts({"leave"})) return outside.leave(rest(1));
+  // Each file and program that such a command lacks would be another error.
+  const auto as_root = [&](const std::string& command, const Outside::Program& program, std::size_t from) {
+    const auto asks = [](const std::string& word) { return word == "--help" || word == "-h" || word == "--version"; };
+    if (outside.root || std::ranges::any_of(words, asks)) return program(rest(from));
+    outside.write_err("slurm-enlist " + command + ": run this as root\n");
+    return 1;
+  };
+  if (starts({"coordinator", "run"})) return as_root("coordinator run", outside.coordinator, 2);
+  if (starts({"coordinator", "init"})) return as_root("coordinator init", outside.init, 2);
+  if (starts({"agent"})) return as_root("agent", outside.agent, 1);
+  if (starts({"join"}) && shows_token(words)) {
+    outside.write_err(
+        "slurm-enlist join: a token is no argument, and others can see arguments: slurm-enlist join --token-file -, and paste "
+        "it then\n");
+    return 2;
+  }
+  if (starts({"join"})) return as_root("join", outside.join, 1);
+  if (starts({"leave"})) return as_root("leave", outside.leave, 1);
   if (starts({"charm"})) return outside.charm(rest(1));
 
   Flags flags;
@@ -509,7 +550,8 @@ int run_program(const Outside& outside, const std::vector<std::string>& words) {
     outside.write_out(outside.version + "\n");
     return 0;
   } catch (const CLI::ParseError& error) {
-    std::string what = error.what();
+    const std::string unknown = unknown_command(root, words);
+    std::string what = unknown.empty() ? error.what() : "there is no command " + unknown;
     std::ranges::replace(what, '\n', ' ');
     outside.write_err("slurm-enlist: " + what + "; see slurm-enlist --help\n");
     return 2;

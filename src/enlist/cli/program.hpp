@@ -21,6 +21,7 @@ struct Connection {
 /// The program's access to the outside. Tests pass their own.
 struct Outside {
   std::string version;
+  bool root = false;  ///< The effective user is root.
   std::function<void(std::string_view)> write_out, write_err;
   /// Asks the coordinator as an administrator. `body` null: GET, else POST. Returns the body of the answer. An answer with an
   /// error is an error with its text.

@@ -29,6 +29,7 @@ struct ProgramTest : ::testing::Test {
       };
     };
     const Outside outside{.version = "1.2.3",
+                          .root = root,
                           .write_out = [this](std::string_view text) { out += text; },
                           .write_err = [this](std::string_view text) { err += text; },
                           .ask =
@@ -60,6 +61,7 @@ struct ProgramTest : ::testing::Test {
   std::vector<std::string> asked;
   Connection to;
   std::string out, err, ran;
+  bool root = true;
   std::chrono::nanoseconds clock{0};
   std::function<void()> on_sleep;
 };
@@ -75,11 +77,42 @@ TEST_F(ProgramTest, ProcessesGetTheirOwnFlags) {
   EXPECT_EQ(ran, "join --token x");
 }
 
+TEST_F(ProgramTest, ProcessesNeedRoot) {
+  root = false;
+  for (const char* command : {"coordinator run", "coordinator init", "agent", "join", "leave"}) {
+    EXPECT_EQ(run(command + std::string(" --state x")), 1);
+    EXPECT_EQ(err, "slurm-enlist " + std::string(command) + ": run this as root\n");
+    EXPECT_EQ(run(command + std::string(" --help")), 7);
+  }
+  EXPECT_EQ(run("charm slurmd"), 7);
+}
+
+TEST_F(ProgramTest, ATokenThatIsAnArgumentIsNotPrinted) {
+  for (const char* line : {"join enlist1_secret", "join --token-file enlist1_secret", "join --token-file=enlist1_secret"}) {
+    EXPECT_EQ(run(line), 2);
+    EXPECT_THAT(err, HasSubstr("slurm-enlist join --token-file -, and paste it then"));
+    EXPECT_THAT(err, ::testing::Not(HasSubstr("secret")));
+  }
+  EXPECT_EQ(run("join --token enlist1_secret"), 7);
+}
+
+TEST_F(ProgramTest, AnUnknownCommandIsNamed) {
+  EXPECT_EQ(run("nodes"), 2);
+  EXPECT_EQ(err, "slurm-enlist: there is no command nodes; see slurm-enlist --help\n");
+  EXPECT_EQ(run("node lst"), 2);
+  EXPECT_EQ(err, "slurm-enlist: there is no command lst; see slurm-enlist --help\n");
+  EXPECT_EQ(run(""), 2);
+  EXPECT_THAT(err, HasSubstr("A subcommand is required"));
+}
+
 TEST_F(ProgramTest, APoolIsMade) {
   EXPECT_EQ(run(R"(pool create gpu --partition "Default=YES MaxTime=60" --nodes Weight=5)"), 0);
   EXPECT_THAT(asked,
               ElementsAre(R"(/v1/pools {"name":"gpu","node_conf":"Weight=5","partition_conf":"Default=YES MaxTime=60"})"));
   EXPECT_EQ(out, "pool gpu is made\n");
+  answers["/v1/pools"] = {{"name", "gpu"}, {"existed", true}};
+  EXPECT_EQ(run("pool create gpu"), 0);
+  EXPECT_EQ(out, "pool gpu exists already, with these words\n");
 }
 
 TEST_F(ProgramTest, ATokenIsAllThatIsPrinted) {
@@ -206,10 +239,15 @@ TEST_F(ProgramTest, OtherVerbsForNodesAndPools) {
                           R"(/v1/nodes/drain {"nodes":["a-1"],"reason":"bad fan"})", R"(/v1/nodes/resume {"nodes":["a-1"]})"));
   asked.clear();
   answers["/v1/pools"] = {{"pools", core::Json::array({{{"name", "gpu"}, {"problem", "it is being removed: 1 node leaves"}}})}};
-  on_sleep = [this] { answers["/v1/pools"] = {{"pools", core::Json::array()}}; };
+  int looks = 0;
+  on_sleep = [&] {
+    answers["/v1/pools"] = {{"pools", core::Json::array()}};
+    if (++looks < 3) answers["/v1/pools"]["dropping"] = core::Json::array({"gpu"});
+  };
   EXPECT_EQ(run("pool remove gpu"), 0) << err;
+  EXPECT_EQ(looks, 3);
   EXPECT_EQ(asked.front(), R"(/v1/pools/remove {"force":false,"name":"gpu"})");
-  EXPECT_EQ(out, "gpu: it is being removed: 1 node leaves\ngpu: it is removed; slurmctld drops its partition within seconds\n");
+  EXPECT_EQ(out, "gpu: it is being removed: 1 node leaves\ngpu: slurmctld drops its partition\ngpu: it is removed\n");
 }
 
 TEST_F(ProgramTest, JobsThatWereEndedAreNamed) {

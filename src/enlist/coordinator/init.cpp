@@ -23,6 +23,8 @@ using Print = std::function<void(std::string_view)>;
 constexpr std::chrono::seconds kProgramLimit{30};
 constexpr std::size_t kJwtKeyBytes = 32;
 constexpr std::string_view kBackup = ".before-enlist";
+constexpr std::string_view kStart =
+    "systemctl enable --now slurm-enlist-coordinator (without systemd: slurm-enlist coordinator run)\n";
 
 core::Result<std::string> run(Host& host, const std::vector<std::string>& arguments) {
   core::Result<Output> output = host.run(arguments, kProgramLimit, "");
@@ -212,7 +214,7 @@ int init_coordinator(const InitOptions& options, Host& host, core::Random& rando
   const std::vector<std::string> changes = described(*work, options);
   for (const std::string& change : changes) out(fmt::format("{}: {}\n", options.yes ? "change" : "would change", change));
   if (changes.empty()) {
-    out("Nothing is to be changed. Start the coordinator: slurm-enlist coordinator run\n");
+    out(fmt::format("Nothing is to be changed. Start the coordinator, if it does not run yet: {}", kStart));
     return 0;
   }
   if (!options.yes) {
@@ -229,8 +231,7 @@ int init_coordinator(const InitOptions& options, Host& host, core::Random& rando
     out(key.empty() ? "Now run: scontrol reconfigure\n"
                     : fmt::format("{} takes effect when slurmctld restarts. Now run: systemctl restart slurmctld\n", key));
   }
-  out("Then start the coordinator: systemctl enable --now slurm-enlist-coordinator (without systemd: slurm-enlist coordinator "
-      "run)\n");
+  out(fmt::format("Then start the coordinator: {}", kStart));
   return 0;
 }
 

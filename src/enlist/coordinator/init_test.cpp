@@ -76,7 +76,8 @@ TEST_F(InitTest, WithYesItWritesTheIncludeLineLast) {
   host.outputs.erase(host.outputs.begin());
   EXPECT_EQ(run(true), 0);
   EXPECT_THAT(host.written, IsEmpty()) << out;
-  EXPECT_THAT(out, HasSubstr("Nothing is to be changed"));
+  EXPECT_THAT(out,
+              HasSubstr("Nothing is to be changed. Start the coordinator, if it does not run yet: systemctl enable --now"));
 }
 
 TEST_F(InitTest, ALinkIsNotReplacedByAFile) {

@@ -145,7 +145,7 @@ core::Result<Changes> join(const Contents& now, const SlurmNow& slurm, const cor
   if (own != now.nodes.end() && own->second.pool != token.pool)
     return core::fail(ErrorCode::kConflict,
                       fmt::format("this host has joined already: it is node {} of pool {}; a token of pool {} lets "
-                                  "it join again",
+                                  "it join again, and after slurm-enlist leave it can join another pool",
                                   own->second.name, own->second.pool, own->second.pool));
   const auto pool = now.pools.find(token.pool);
   if (pool == now.pools.end())

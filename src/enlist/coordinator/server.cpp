@@ -1,6 +1,7 @@
 #include "enlist/coordinator/server.hpp"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "core/base64.hpp"
@@ -81,6 +82,22 @@ core::Result<T> read_body(const net::HttpRequest& request) {
 }
 
 /// Returns one line of printable text. Agents write it, and people read it.
+/// Returns the names of removed pools whose lines slurmctld still has, or may still have.
+core::Json dropping(const Contents& contents, const std::map<std::string, Pool>& there) {
+  std::set<std::string> out;
+  const auto value = contents.values.find(kRolloutValue);
+  const auto state = value == contents.values.end() ? slurm::rollout::State{} : rollout_from_json(value->second);
+  if (!state) return core::Json::array();
+  for (const auto* files : {&state->offered, &state->accepted}) {
+    for (const auto& [name, text] : *files) {
+      for (const auto& [pool, words] : pools_of(text)) {
+        if (!there.contains(pool)) out.insert(pool);
+      }
+    }
+  }
+  return out;
+}
+
 std::string one_line(std::string text) {
   if (text.size() > kLongestLine) text = text.substr(0, kLongestLine) + "...";
   return without_controls(std::move(text));
@@ -357,7 +374,7 @@ void Server::serve_admin(const net::HttpRequest& request, Reply reply) {
       if (problems != store_.contents().values.end())
         pool["problem"] = core::get_string(problems->second, {core::get_string(pool, {"name"})});
     }
-    return reply(answer(200, {{"pools", std::move(pools)}}));
+    return reply(answer(200, {{"pools", std::move(pools)}, {"dropping", dropping(store_.contents(), all)}}));
   }
   if (path == "/v1/nodes" && request.method == "GET") return reply(answer(200, {{"nodes", list(store_.contents().nodes)}}));
   if (path == "/v1/pools" && request.method == "POST") return make_pool(request, std::move(reply));
@@ -378,14 +395,17 @@ void Server::serve_admin(const net::HttpRequest& request, Reply reply) {
 void Server::make_pool(const net::HttpRequest& request, Reply reply) {
   const core::Result<Pool> pool = read_body<Pool>(request);
   if (!pool) return reply(refusal(pool.error()));
-  store_.commit(
-      [this, wish = *pool](const Contents& now) { return enlist::make_pool(now, slurm_now(), wish); },
-      [this, alive = std::weak_ptr(alive_), name = pool->name, reply = std::move(reply)](const core::Result<void>& result) {
-        if (alive.expired()) return;
-        if (!result) return reply(refusal(result.error()));
-        log_.info("a pool is made", {{"pool", name}});
-        reply(answer(200, to_json(store_.contents().pools.at(name))));
-      });
+  const bool existed = store_.contents().pools.contains(pool->name);
+  store_.commit([this, wish = *pool](const Contents& now) { return enlist::make_pool(now, slurm_now(), wish); },
+                [this, alive = std::weak_ptr(alive_), name = pool->name, existed,
+                 reply = std::move(reply)](const core::Result<void>& result) {
+                  if (alive.expired()) return;
+                  if (!result) return reply(refusal(result.error()));
+                  if (!existed) log_.info("a pool is made", {{"pool", name}});
+                  core::Json told = to_json(store_.contents().pools.at(name));
+                  told["existed"] = existed;
+                  reply(answer(200, told));
+                });
 }
 
 void Server::make_token(const net::HttpRequest& request, Reply reply) {

@@ -6,7 +6,7 @@
 #include "core/base64.hpp"
 #include "core/hash.hpp"
 #include "core/testing/manual_loop.hpp"
-#include "enlist/coordinator/pools_acts.hpp"
+#include "enlist/coordinator/pools_plan.hpp"
 #include "enlist/coordinator/testing/fakes.hpp"
 #include "enlist/rules/key_file.hpp"
 #include "enlist/wire/token.hpp"
@@ -499,7 +499,8 @@ TEST_F(ServerTest, APoolIsMade) {
   const core::Json wish{{"name", "cpu"}, {"partition_conf", "MaxTime=60"}, {"node_conf", "Weight=5"}};
   EXPECT_THAT(told(ask("POST", "/v1/pools", wish)), HasSubstr("200"));
   EXPECT_EQ(store.contents().pools.at("cpu").partition_conf, "MaxTime=60");
-  EXPECT_THAT(told(ask("POST", "/v1/pools", wish)), HasSubstr("200")) << "again";
+  const core::Json again = body(ask("POST", "/v1/pools", wish));
+  EXPECT_EQ(again.value("existed", false), true);
   EXPECT_EQ(store.commits, 1);
   EXPECT_EQ(body(ask("GET", "/v1/pools")).at("pools").size(), 2U);
 }
@@ -555,6 +556,27 @@ TEST_F(ServerTest, APoolOfTheFileThatTheStoreHasLostIsTakenUpOrRemoved) {
   EXPECT_EQ(told(ask("POST", "/v1/pools/remove", {{"name", "tpu"}, {"force", true}})), "200 {}");
   EXPECT_EQ(store.contents().pools.at("tpu"), (Pool{.name = "tpu", .removing = true})) << "the jobs are waited for";
   EXPECT_FALSE(store.contents().values.contains(kFoundValue));
+}
+
+TEST_F(ServerTest, ARemovedPoolIsToldAsLongAsSlurmctldMayHaveIt) {
+  const auto dropping = [&] { return body(ask("GET", "/v1/pools")).at("dropping"); };
+  EXPECT_EQ(dropping(), core::Json::array());
+  slurm::rollout::State state;
+  state.offered[std::string(kPoolFile)] = pool_file({});
+  state.accepted[std::string(kPoolFile)] = pool_file({{"gpu", {.name = "gpu"}}, {"old", {.name = "old"}}});
+  state.offered_hash = "new";
+  state.accepted_hash = "before";
+  store.set().values[kRolloutValue] = to_json(state);
+  store.set().pools["gpu"] = {.name = "gpu"};
+  EXPECT_EQ(dropping(), core::Json::array({"old"}));
+  state.offered.swap(state.accepted);
+  state.accepted.clear();
+  state.accepted_hash = state.offered_hash;
+  store.set().values[kRolloutValue] = to_json(state);
+  EXPECT_EQ(dropping(), core::Json::array({"old"})) << "the next file is not offered yet";
+  state.offered[std::string(kPoolFile)] = pool_file({{"gpu", {.name = "gpu"}}});
+  store.set().values[kRolloutValue] = to_json(state);
+  EXPECT_EQ(dropping(), core::Json::array());
 }
 
 TEST_F(ServerTest, AFoundPoolGetsOtherWordsIfSomeAreGiven) {

@@ -60,7 +60,8 @@ std::unique_ptr<Host> local_host();
 /// The state of a service.
 struct ServiceState {
   bool running = false;
-  /// Why it does not run: the last lines of its log, or its exit code. Empty if somebody else has started it, and it has ended.
+  /// Why it does not run: the last lines of its log, or its exit code. Also why one that runs is still starting after some
+  /// seconds, or ends again and again. Empty if somebody else has started it.
   std::string error{};
   /// It is being started or stopped just now, or the service manager will start it again by itself: wait.
   bool changing = false;

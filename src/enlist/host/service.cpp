@@ -27,6 +27,11 @@ using namespace std::chrono_literals;
 
 using Words = std::vector<std::string>;
 
+/// A slurmd that has fetched its configuration is up in this time.
+constexpr auto kComesUp = 5s;
+/// A slurmd that was started again so short a time ago may end again.
+constexpr auto kStartsAnew = 60s;
+
 /// Returns the command line of a process. Error: the process is gone.
 core::Result<Words> command_line_of(Host& host, long pid) {
   const auto line = host.read("/proc/" + std::to_string(pid) + "/cmdline");
@@ -102,10 +107,7 @@ class SystemdService final : public Service {
       : host_(host), slurmd_(std::move(slurmd)), paths_(std::move(paths)) {}
 
   core::Result<ServiceState> state() override {
-    const auto shown =
-        systemctl({"show", paths_.service,
-                   "--property=ActiveState,SubState,MainPID,Job,Result,ExecMainStatus,ExecMainStartTimestampMonotonic"},
-                  10s);
+    const auto shown = systemctl({"show", paths_.service, "--property=" + std::string(kProperties)}, 10s);
     if (!shown) return std::unexpected(shown.error());
     std::map<std::string, std::string, std::less<>> values;
     for (std::string_view rest = *shown; !rest.empty();) {
@@ -116,9 +118,7 @@ class SystemdService final : public Service {
     }
     const std::string active = values["ActiveState"], sub = values["SubState"], job = values["Job"];
     if (active.empty()) return core::fail(ErrorCode::kUnavailable, "systemctl does not show the state of " + paths_.service);
-    long pid = 0;
-    const std::string& text = values["MainPID"];
-    std::from_chars(text.data(), text.data() + text.size(), pid);
+    const auto pid = static_cast<long>(number_of(values["MainPID"]));
 
     ServiceState out;
     auto last = last_arguments();
@@ -140,7 +140,9 @@ class SystemdService final : public Service {
     }
     // The failure of a slurmd that somebody else has started says nothing about ours: Debian starts one when it is installed.
     if (!out.running && ((active == "failed" && out.arguments) || sub.starts_with("auto-restart")))
-      out.error = why(values["Result"], values["ExecMainStatus"]);
+      out.error = with_log("slurmd ended (" + values["Result"] + ", exit code " + values["ExecMainStatus"] + ")");
+    if (out.running && out.arguments && !out.changing)
+      out.error = trouble(values["NRestarts"], starts, values["ExecMainStartTimestampMonotonic"], pid);
     return out;
   }
 
@@ -171,6 +173,13 @@ class SystemdService final : public Service {
   core::Result<Words> steps() override { return steps_on(host_); }
 
  private:
+  static constexpr std::string_view kProperties =
+      "ActiveState,SubState,MainPID,Job,Result,ExecMainStatus,ExecMainStartTimestampMonotonic,NRestarts";
+  static long long number_of(const std::string& text) {
+    long long out = 0;
+    std::from_chars(text.data(), text.data() + text.size(), out);
+    return out;
+  }
   [[nodiscard]] bool is_slurmd(const std::string& program) const {
     const fs::path name = fs::path(program).filename();
     return name == "slurmd" || name == fs::path(slurmd_).filename();  // The latter may be a script that executes the former.
@@ -233,8 +242,7 @@ class SystemdService final : public Service {
   /// Returns the civil time of a time of CLOCK_MONOTONIC in microseconds. The same time gives the same answer, though clocks
   /// are adjusted.
   core::WallTime wall_time(const std::string& microseconds) {
-    long long since_boot = 0;
-    std::from_chars(microseconds.data(), microseconds.data() + microseconds.size(), since_boot);
+    const long long since_boot = number_of(microseconds);
     if (since_boot == 0) return {};
     const std::lock_guard lock(mutex_);
     if (std::exchange(last_start_, since_boot) != since_boot) {
@@ -244,13 +252,25 @@ class SystemdService final : public Service {
     }
     return started_;
   }
-  std::string why(const std::string& result, const std::string& status) {
-    const std::string ended = "slurmd ended (" + result + ", exit code " + status + ")";
+  /// Returns what keeps a slurmd that runs from its work; "": nothing that is known.
+  std::string trouble(const std::string& restarts, bool starts, const std::string& started, long pid) {
+    const long long since_boot = number_of(started);
+    if (since_boot == 0) return {};
+    const auto ago = std::chrono::steady_clock::now().time_since_epoch() - std::chrono::microseconds(since_boot);
+    if (number_of(restarts) > 1 && ago < kStartsAnew)
+      return with_log("slurmd ends again and again, and systemd starts it each time");
+    if (starts && ago >= kComesUp) return with_log(std::string(kStillStarting), {"_PID=" + std::to_string(pid)});
+    return {};
+  }
+  /// Returns the text with the telling lines of slurmd's log, of those that match.
+  std::string with_log(const std::string& text, const Words& matches = {}) {
     // Not --unit, which also shows what systemd says about the unit.
-    const auto log =
-        host_.run({"journalctl", "_SYSTEMD_UNIT=" + paths_.service, "--lines", "20", "--output", "cat", "--no-pager"}, 10s, "");
+    Words words = {"journalctl", "_SYSTEMD_UNIT=" + paths_.service};
+    words.insert(words.end(), matches.begin(), matches.end());
+    words.insert(words.end(), {"--lines", "20", "--output", "cat", "--no-pager"});
+    const auto log = host_.run(words, 10s, "");
     const std::string said = log && log->status == 0 ? telling_lines(log->out) : "";
-    return said.empty() ? ended : ended + ": " + said;
+    return said.empty() ? text : text + ": " + said;
   }
 
   Host& host_;
@@ -318,6 +338,15 @@ class ChildService final : public Service {
     if (out.running) out.started = (*child)->started;
     if (out.running) look_at_program(host_, (*child)->pid, out);
     out.arguments = std::move((*child)->arguments);
+    // Also for a moment after a reload, when it executes itself.
+    if (!out.running || !hangup_ends(host_, (*child)->pid)) {
+      starts_since_.reset();
+    } else if (const auto now = std::chrono::steady_clock::now(); !starts_since_) {
+      starts_since_ = now;
+    } else if (now - *starts_since_ >= kComesUp) {
+      const std::string said = telling_lines(end_of_log((*child)->log_begin));
+      out.error = std::string(kStillStarting) + (said.empty() ? "" : ": " + said);
+    }
     if (!out.running) {
       const std::string code = ended_ ? " (exit code " + std::to_string(*ended_) + ")" : "";
       const std::string said = telling_lines(end_of_log((*child)->log_begin));
@@ -340,6 +369,7 @@ class ChildService final : public Service {
     const auto pid = spawn({.arguments = std::move(words), .out = log.get(), .err = log.get()});
     if (!pid) return std::unexpected(pid.error());
     ended_.reset();
+    starts_since_.reset();
     const core::Json state = {{"pid", *pid},
                               {"start", start_of(host_, *pid)},
                               {"started", core::format_rfc3339(core::SystemClock().wall())},
@@ -361,7 +391,7 @@ class ChildService final : public Service {
     if (!child) return std::unexpected(child.error());
     if (!*child || (*child)->pid == 0) return core::fail(ErrorCode::kConflict, "slurmd does not run");
     if (hangup_ends(host_, (*child)->pid))
-      return core::fail(ErrorCode::kConflict, "slurmd is still starting: it may wait for slurmctld");
+      return core::fail(ErrorCode::kConflict, std::string(kStillStarting) + ": it may wait for slurmctld");
     if (kill((*child)->pid, SIGHUP) != 0) return core::fail(ErrorCode::kConflict, "slurmd has ended");
     return {};
   }
@@ -434,6 +464,8 @@ class ChildService final : public Service {
   fs::path log_, state_;
   std::mutex mutex_;
   std::optional<int> ended_;  ///< The exit code of the last child, if it was ours.
+  /// Since when the child that runs has been seen to start.
+  std::optional<std::chrono::steady_clock::time_point> starts_since_;
 };
 
 }  // namespace

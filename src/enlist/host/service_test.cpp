@@ -214,6 +214,31 @@ TEST_F(SystemdServiceTest, TellsWhyItFailed) {
   EXPECT_FALSE(service->state()) << "unknown is not stopped";
 }
 
+TEST_F(SystemdServiceTest, TellsWhatKeepsASlurmdThatRuns) {
+  file("/etc/default/slurmd") = defaults_file({"-Z"});
+  file("/proc/17/cmdline") = std::string("slurmd\0-Z\0", 10);
+  host.programs["journalctl _SYSTEMD_UNIT=slurmd.service --lines"].out = "slurmd: fatal: can't stat gres.conf file /dev/gpu0\n";
+  host.programs["journalctl _SYSTEMD_UNIT=slurmd.service _PID=17 --lines"].out = "slurmd: error: getaddrinfo() failed\n";
+  const auto error = [&](std::chrono::seconds ago, const std::string& properties) {
+    const auto started = std::chrono::steady_clock::now().time_since_epoch() - ago;
+    shows(properties + "MainPID=17\nJob=\nExecMainStartTimestampMonotonic=" +
+          std::to_string(std::chrono::duration_cast<std::chrono::microseconds>(started).count()) + "\n");
+    const auto state = service->state();
+    EXPECT_TRUE(state->running);
+    return state->error;
+  };
+  EXPECT_EQ(error(1h, "ActiveState=activating\nNRestarts=0\n"),
+            "slurmd is still starting: slurmd: error: getaddrinfo() failed");
+  EXPECT_EQ(error(0s, "ActiveState=activating\nNRestarts=0\n"), "") << "it has just been started";
+  EXPECT_EQ(error(1h, "ActiveState=active\nNRestarts=7\n"), "") << "it is well again";
+  const std::string again =
+      "slurmd ends again and again, and systemd starts it each time: slurmd: fatal: can't stat gres.conf file /dev/gpu0";
+  EXPECT_EQ(error(0s, "ActiveState=activating\nNRestarts=7\n"), again);
+  EXPECT_EQ(error(0s, "ActiveState=active\nNRestarts=7\n"), again);
+  file("/etc/default/slurmd") = "SLURMD_OPTIONS=-v\n";
+  EXPECT_EQ(error(1h, "ActiveState=activating\nNRestarts=7\n"), "") << "a slurmd of somebody else";
+}
+
 // --- steps ---
 
 TEST(ServiceSteps, AreTheSlurmstepdsOfJobs) {
@@ -306,6 +331,7 @@ TEST_F(ChildServiceTest, AReloadDoesNotEndASlurmdThatStarts) {
   ASSERT_TRUE(service->start({}));
   EXPECT_EQ(service->reload().error().message, "slurmd is still starting: it may wait for slurmctld");
   EXPECT_TRUE(service->state()->running);
+  EXPECT_TRUE(until([&] { return service->state()->error.starts_with("slurmd is still starting"); }));
 }
 
 TEST_F(ChildServiceTest, ARestartEndsOnlyTheProcessItself) {

@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "enlist/rules/leave.hpp"
+#include "enlist/rules/service_files.hpp"
 #include "enlist/rules/text.hpp"
 #include "slurm/conf/conf.hpp"
 #include "slurm/holds.hpp"
@@ -74,7 +75,10 @@ class Judging {
   // --- slurmd does not run, as the agent says ---
 
   [[nodiscard]] Judged not_running() const {
-    if (!report_.error.empty()) return {.phase = Phase::kRefused, .message = "slurmd does not run: " + report_.error};
+    if (!report_.error.empty()) {
+      const bool foreign = report_.error.starts_with(kForeignSlurmd);
+      return {.phase = Phase::kRefused, .message = (foreign ? "" : "slurmd does not run: ") + report_.error};
+    }
     const bool reported = has_reported(report_);
     if (!reported && record_ != nullptr && node_.confirmed.empty())
       return {.phase = Phase::kImpostor,
@@ -154,10 +158,12 @@ class Judging {
     if (in_.slurm->partitions.contains(node_.name)) {
       return refused + ": a partition is called " + node_.name + " too, and Slurm refuses a node with the name of a NodeSet";
     }
+    // It has not got so far as to register. What the agent reports follows.
+    if (report_.error.contains(kStillStarting)) return "slurmd has not registered within " + limit();
     return refused +
-           ", and does not tell why: see the logs of slurmctld and slurmd. Usual causes are another auth key, a full node "
-           "table "
-           "(MaxNodeCount), and a NodeSet called " +
+           ", and does not tell why: see the logs of slurmd and slurmctld. Usual causes: the host does not resolve the name in "
+           "SlurmctldHost, or does not reach its port (6817); another auth key, or another time; a full node table "
+           "(MaxNodeCount); a NodeSet called " +
            node_.name;
   }
 

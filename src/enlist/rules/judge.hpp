@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "core/clock.hpp"
 #include "enlist/rules/model.hpp"

@@ -194,6 +194,31 @@ const std::vector<Row>& table() {
          c.for_long(10 * kSecond);
        },
        Phase::kRefused, "not taken the node within 10 s, and does not tell why", Row::kRegister},
+      {"the network is the first cause that is named",
+       [](Case& c) {
+         c.in_slurm = false;
+         c.for_long(10 * kSecond);
+       },
+       Phase::kRefused,
+       "Usual causes: the host does not resolve the name in SlurmctldHost, or does not reach its port (6817); ",
+       Row::kRegister},
+      {"a slurmd that starts has not been refused",
+       [](Case& c) {
+         c.in_slurm = false;
+         c.for_long(10 * kSecond);
+         c.node.report.error = "slurmd is still starting: slurmd: error: getaddrinfo() failed";
+       },
+       Phase::kRefused,
+       "slurmd has not registered within 10 s; the agent reports: slurmd is still starting: slurmd: error: getaddrinfo() "
+       "failed",
+       Row::kRegister},
+      {"a slurmd of somebody else",
+       [](Case& c) {
+         c.in_slurm = false;
+         c.node.report.running = false;
+         c.node.report.error = "slurmd runs already, and slurm-enlist has not started it: stop and disable it (...)";
+       },
+       Phase::kRefused, "slurmd runs already, and slurm-enlist has not started it: stop and disable it (...)"},
       {"refused, and the agent knows more",
        [](Case& c) {
          c.in_slurm = false;

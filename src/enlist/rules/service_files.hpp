@@ -1,4 +1,5 @@
-// The text of the files that the agent writes for systemd: /etc/default/slurmd and slurmd's unit.
+// The text of the files that the agent writes for systemd: /etc/default/slurmd and slurmd's unit. And what it says of slurmd's
+// service.
 #pragma once
 
 #include <string>
@@ -11,6 +12,12 @@ namespace enlist {
 
 /// Files of this program begin with this line. A file without it belongs to somebody else.
 inline constexpr std::string_view kFileMark = "# Written by slurm-enlist. Changes are overwritten.\n";
+
+/// What an agent reports of a host on which somebody else runs slurmd: its error begins with this.
+inline constexpr std::string_view kForeignSlurmd =
+    "slurmd runs already, and slurm-enlist has not started it: stop and disable it";
+/// What an agent reports of a slurmd that has not come up after some seconds: its error has this.
+inline constexpr std::string_view kStillStarting = "slurmd is still starting";
 
 /// Returns /etc/default/slurmd: SLURMD_OPTIONS="..." quoted as systemd reads an EnvironmentFile, and as it splits
 /// $SLURMD_OPTIONS into words afterwards (systemd.exec(5), systemd.service(5)).
