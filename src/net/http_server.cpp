@@ -23,7 +23,7 @@ namespace {
 constexpr std::size_t kRequestReadBytes = 16384;
 constexpr std::size_t kMaxPipelined = 65536;  ///< The most bytes of later requests that are read while one is answered.
 constexpr std::size_t kStrangerHead = 4096;   ///< The longest head of a stranger's request.
-constexpr core::Duration kStrangerTime{2000};
+constexpr core::Duration kStrangerTime{3000};
 constexpr core::Duration kLookForRoom{10};
 
 std::string_view status_text(int status) {
@@ -113,6 +113,7 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
       if (self->closed_) return;
       if (error) return self->close();
       self->greeted_ = true;
+      self->idle_since_ = self->loop_.clock().mono();
       self->peer_key_ = self->stream_.peer_key();
       self->make_parser();
       self->read();
@@ -461,7 +462,7 @@ struct HttpServer::Impl : std::enable_shared_from_this<HttpServer::Impl> {
     return oldest != nullptr;
   }
 
-  /// Makes room by closing the stranger whose request has been missing for longest. If that is not long, returns false.
+  /// Makes room by closing the stranger that has done nothing for longest. If that is not long, returns false.
   bool has_room_for_stranger() {
     std::size_t strangers = 0;
     ServerConnectionPtr oldest;

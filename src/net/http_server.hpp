@@ -59,9 +59,9 @@ struct ServerOptions {
   /// If set: reports whether a client with this key (HttpRequest::peer_key) is known. It is asked before each request is read.
   /// Clients that are not known, or whose handshake is not over, are strangers, who must not be able to fill our memory. They
   /// get an answer to one request of few bytes, and then their connection is closed. The limit for strangers keeps nobody out:
-  /// further connections wait until a stranger is answered or known, or has not sent its request within two seconds.
+  /// further connections wait until a stranger is answered or known, or has not taken its next step within three seconds.
   std::function<bool(const std::string& peer_key)> known{};
-  std::size_t max_strangers = 64;
+  std::size_t max_strangers = 128;
   std::size_t max_stranger_bytes = 32UL << 10;  ///< Takes the place of max_request_bytes for strangers.
 };
 
