@@ -30,7 +30,7 @@ class NodesController final : public run::TypedController<NodeObserved> {
   void start();  ///< Wakes all nodes.
   /// Takes a report for a node before it is stored. Returns false if it must not be: two hosts use the key of the node.
   bool reports(const Node& node, const Report& report);
-  void heard(const std::string& node);   ///< The agent of the node has reported.
+  void heard(const std::string& node);  ///< The agent of the node has reported.
   /// Returns when it last did; nullopt: never to this process.
   [[nodiscard]] std::optional<core::MonoTime> heard_at(const std::string& node) const;
   void changed(const Changes& changes);  ///< The store has changed.
