@@ -72,11 +72,11 @@ StoreTarget::StoreTarget(Store& store, std::function<std::optional<core::MonoTim
     });
   };
   // The host may have returned while the act waited.
-  const auto if_silent = [this, commit](const std::string& node, std::optional<core::MonoTime> heard_at, Store::Change change,
+  const auto if_silent = [this, commit](const std::string& node, std::optional<core::MonoTime> since, Store::Change change,
                                         const Done& done) {
     commit(
-        [this, node, heard_at, change = std::move(change)](const Contents& now) -> core::Result<Changes> {
-          if (heard_at && heard_at_(node) > heard_at)
+        [this, node, since, change = std::move(change)](const Contents& now) -> core::Result<Changes> {
+          if (since && heard_at_(node) > since)
             return core::fail(core::ErrorCode::kConflict, "the host of node " + node + " has returned");
           return change(now);
         },
