@@ -411,8 +411,9 @@ std::string unknown_command(CLI::App& root, const std::vector<std::string>& word
   CLI::App* at = &root;
   for (const std::string& word : words) {
     if (word.starts_with('-') || at->get_require_subcommand_min() == 0) return {};
-    at = at->get_subcommand_no_throw(word);
-    if (at == nullptr) return word;
+    const auto found = at->get_subcommands([&word](CLI::App* command) { return command->get_name() == word; });
+    if (found.empty()) return word;
+    at = found.front();
   }
   return {};
 }
