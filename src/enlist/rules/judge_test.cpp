@@ -255,7 +255,7 @@ const std::vector<Row>& table() {
          c.for_long(10 * kSecond);
          c.max_node_count.reset();
        },
-       Phase::kRefused, "(MaxNodeCount), and a NodeSet called gpu-1", Row::kRegister},
+       Phase::kRefused, "(MaxNodeCount); a NodeSet called gpu-1", Row::kRegister},
       {"the table was full before slurmd ran",
        [](Case& c) {
          c.in_slurm = false;
