@@ -188,9 +188,9 @@ void EnlistWorkload::set_state(const std::string& verb, const std::string& node)
   if (node.empty()) return;
   note("admin lets the coordinator " + verb + " " + node);
   program_.oracle().people_set(node);
-  const auto answer = program_.ask_admin(world_, "/v1/nodes/" + verb, {{"nodes", {node}}, {"reason", "inspection"}});
-  // `node resume` takes the wish to leave back.
-  if (verb == "resume" && answer != EnlistProgram::Answer::kRefused) unsure_.insert(node);
+  (void)program_.ask_admin(world_, "/v1/nodes/" + verb, {{"nodes", {node}}, {"reason", "inspection"}});
+  // `node resume` takes the wish to leave back, also if Slurm then refuses to resume the node.
+  if (verb == "resume") unsure_.insert(node);
 }
 
 void EnlistWorkload::remove_pool(const std::string& pool, bool force) {

@@ -480,21 +480,25 @@ void Server::serve_nodes(const std::string& verb, const net::HttpRequest& reques
     return reply(refusal(404, "there is no node " + one_line(nodes.empty() ? "" : nodes.front())));
   if (verb == "drain" && (reason.empty() || one_line(reason) != reason || slurm::held_by(reason, slurm::Owner::kEnlistment)))
     return reply(refusal(422, "the reason must be one line, and not one of slurm-enlist's own"));
-  if (verb == "drain") return set_state(verb, nodes.front(), reason, std::move(reply));
+  if (verb == "drain") return set_state(verb, nodes.front(), reason, "Slurm: ", std::move(reply));
   // A node that leaves, or gets other words, would be drained again.
-  store_.commit(
-      [nodes](const Contents& now) { return enlist::keep(now, nodes); },
-      [this, alive = std::weak_ptr(alive_), node = nodes.front(), reply = std::move(reply)](const core::Result<void>& result) {
-        if (alive.expired()) return;
-        if (!result) return reply(refusal(result.error()));
-        set_state("resume", node, "", reply);
-      });
+  const Node& node = store_.contents().nodes.at(nodes.front());
+  const bool keeps = node.leaving.wanted || node.configuring.restarts();
+  store_.commit([nodes](const Contents& now) { return enlist::keep(now, nodes); },
+                [this, alive = std::weak_ptr(alive_), keeps, name = node.name,
+                 reply = std::move(reply)](const core::Result<void>& result) {
+                  if (alive.expired()) return;
+                  if (!result) return reply(refusal(result.error()));
+                  set_state("resume", name, "", keeps ? "the node stays with its words, but Slurm: " : "Slurm: ", reply);
+                });
 }
 
-void Server::set_state(const std::string& verb, const std::string& node, const std::string& reason, Reply reply) {
-  auto done = [this, alive = std::weak_ptr(alive_), verb, node, reply = std::move(reply)](const core::Result<void>& result) {
+void Server::set_state(const std::string& verb, const std::string& node, const std::string& reason, const std::string& trouble,
+                       Reply reply) {
+  auto done = [this, alive = std::weak_ptr(alive_), verb, node, trouble,
+               reply = std::move(reply)](const core::Result<void>& result) {
     if (alive.expired()) return;
-    if (!result) return reply(refusal(status_of(result.error().code), "Slurm: " + result.error().message));
+    if (!result) return reply(refusal(status_of(result.error().code), trouble + result.error().message));
     log_.info("an administrator changes a node", {{"node", node}, {"to", verb}});
     reply(answer(200, core::Json::object()));
   };

@@ -93,7 +93,9 @@ class Server {
   void change_nodes(std::vector<std::string> nodes, const std::string& what, Store::Change change, Reply reply);
   /// Handles requests about nodes: /v1/nodes/VERB.
   void serve_nodes(const std::string& verb, const net::HttpRequest& request, Reply reply);
-  void set_state(const std::string& verb, const std::string& node, const std::string& reason, Reply reply);
+  /// `trouble`: the beginning of the error if Slurm refuses it.
+  void set_state(const std::string& verb, const std::string& node, const std::string& reason, const std::string& trouble,
+                 Reply reply);
   void end_jobs(const net::HttpRequest& request, Reply reply);
   /// Handles requests about the rotation of the auth key: /v1/rotation, or /v1/rotation/VERB.
   void serve_rotation(const std::string& verb, const net::HttpRequest& request, Reply reply);

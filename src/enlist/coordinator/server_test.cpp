@@ -762,6 +762,14 @@ TEST_F(ServerTest, PeopleDrainAndResumeAsWithScontrol) {
   EXPECT_EQ(posted[1]["state"], core::Json::array({"RESUME"}));
   EXPECT_EQ(posted[1]["reason"], "Not responding") << "a reason that is left over would stand for the next drain of Slurm";
   EXPECT_EQ(told(ask("POST", "/v1/nodes/resume", of_nodes({"other"}))).substr(0, 3), "404") << "it is no node of ours";
+
+  // What has been done is said, too.
+  http.on("POST", kBase + "/node/gpu-1", slurm::testing::error(500, 2014, "Invalid node state"));
+  EXPECT_THAT(told(ask("POST", "/v1/nodes/resume", of_nodes({"gpu-1"}))), HasSubstr(" Slurm: "));
+  store.set().nodes["gpu-1"].leaving.wanted = true;
+  EXPECT_THAT(told(ask("POST", "/v1/nodes/resume", of_nodes({"gpu-1"}))),
+              HasSubstr(" the node stays with its words, but Slurm: "));
+  EXPECT_FALSE(store.contents().nodes.at("gpu-1").leaving.wanted);
 }
 
 // Requirement 23
