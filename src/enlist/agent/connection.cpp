@@ -93,7 +93,7 @@ void Connection::answered(const core::Result<net::HttpResponse>& reply) {
 
 void Connection::replied(const SyncReply& reply) {
   failures_ = 0;
-  troubled_ = false;
+  trouble_.clear();
   ready_ = reply.phase == to_string(Phase::kReady);
   const bool news = std::exchange(revision_, reply.revision) != reply.revision;
   // A coordinator that does not wait must not be asked without a pause.
@@ -111,8 +111,8 @@ void Connection::failed(const std::string& why, bool refused) {
   const core::Duration jittered{static_cast<core::Duration::rep>(half + random_.below(half + 1))};
   next_.set(std::max(jittered, kFirstPause), [this] { sync(); });
   // One lost request is no trouble.
-  if (troubled_ || (failures_ < 2 && !refused)) return;
-  troubled_ = true;
+  if (trouble_ == why || (failures_ < 2 && !refused)) return;
+  trouble_ = why;
   callbacks_.on_trouble(why);
 }
 

@@ -20,8 +20,8 @@ class Connection {
  public:
   struct Callbacks {
     std::function<void(const SyncReply&)> on_reply;
-    /// Called once when the coordinator cannot be reached or refuses this host: one line for people. The next reply ends the
-    /// trouble.
+    /// Called when the coordinator cannot be reached or refuses this host, and again when the cause has changed: one line for
+    /// people. The next reply ends the trouble.
     std::function<void(const std::string& why)> on_trouble;
   };
   /// The auth key, as the coordinator sends it. Never log the content.
@@ -63,7 +63,8 @@ class Connection {
   core::MonoTime sent_at_;
   core::Duration wait_{0};
   int failures_ = 0;
-  bool troubled_ = false, stopped_ = false;
+  std::string trouble_;  ///< What on_trouble was last told; "": nothing since the last answer.
+  bool stopped_ = false;
   core::Timer next_;
 };
 

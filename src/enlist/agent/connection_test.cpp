@@ -124,10 +124,14 @@ TEST_F(ConnectionTest, BacksOffAndComesBack) {
   }
   EXPECT_GE(pauses.back(), 2500ms);
   EXPECT_THAT(troubles, ElementsAre("the coordinator does not answer: connection refused")) << "once, and not at the first";
+  ASSERT_TRUE(transport.answer("/v1/sync", core::fail(ErrorCode::kUnavailable, "certificate refused")));
+  loop.run_ready();
+  EXPECT_THAT(troubles.back(), HasSubstr("certificate refused")) << "another cause";
+  loop.advance(5s);
   ASSERT_TRUE(reply("1", Phase::kReady));
   ASSERT_TRUE(fail());
   EXPECT_EQ(loop.until_next(), 300ms) << "from the beginning";
-  EXPECT_EQ(troubles.size(), 1U);
+  EXPECT_EQ(troubles.size(), 2U);
 }
 
 TEST_F(ConnectionTest, ARefusalIsSaidAtOnce) {

@@ -46,9 +46,11 @@ core::Result<Changes> configure(const Contents& now, const SlurmNow& slurm, cons
   Node node = now.nodes.at(name);
   const std::string& pool_conf = now.pools.at(node.pool).node_conf;
   Configuring& wish = node.configuring;
-  if (words == (wish.wanted ? wish.conf : node.node_conf)) return Changes{};
+  // Slurm may have lost the new record, and have the one from before.
+  const bool anew = !wish.wanted && node.phase == Phase::kInvalid && words == node.node_conf;
+  if (words == (wish.wanted ? wish.conf : node.node_conf) && !anew) return Changes{};
   // They were good once, and nothing is started with them.
-  const bool takes_back = words == node.node_conf && !wish.stop;
+  const bool takes_back = words == node.node_conf && !wish.stop && !anew;
   if (!takes_back) {
     const std::string& release = slurm.snapshot->capabilities.release;
     if (release.empty())
@@ -62,7 +64,8 @@ core::Result<Changes> configure(const Contents& now, const SlurmNow& slurm, cons
   } else if (takes_back) {
     wish = {};
     node.message = "it keeps its words; Slurm is asked";
-  } else if (differ_live(merged_conf(pool_conf, node.node_conf).value_or(""), merged_conf(pool_conf, words).value_or(""))) {
+  } else if (!anew &&
+             differ_live(merged_conf(pool_conf, node.node_conf).value_or(""), merged_conf(pool_conf, words).value_or(""))) {
     say_live(pool_conf, words, node);
     wish = {.wanted = true, .live = true, .conf = words, .since = core::whole_seconds(at)};
   } else {

@@ -675,6 +675,19 @@ TEST_F(ServerTest, ANodeGetsOtherWords) {
   EXPECT_EQ(body(sync({}))["desired"]["leave"], "");
 }
 
+// Slurm may have lost the record that was made with the words.
+TEST_F(ServerTest, AnInvalidNodeGetsItsWordsAgain) {
+  Node& node = joined();
+  node.node_conf = "RealMemory=500";
+  node.phase = Phase::kReady;
+  told(ask("POST", "/v1/nodes/config", words_of("gpu-1", "RealMemory=500")));
+  EXPECT_FALSE(node.configuring.wanted);
+  node.phase = Phase::kInvalid;
+  EXPECT_EQ(told(ask("POST", "/v1/nodes/config", words_of("gpu-1", "RealMemory=500"))).substr(0, 3), "200");
+  EXPECT_TRUE(node.configuring.restarts());
+  EXPECT_EQ(node.configuring.conf, "RealMemory=500");
+}
+
 TEST_F(ServerTest, KeepTakesTheWishForOtherWordsBack) {
   Node& node = joined();
   node.configuring = {.wanted = true, .conf = "RealMemory=500"};
