@@ -295,6 +295,26 @@ void SimSlurm::stop() {
   moved("");
 }
 
+void SimSlurm::kill(core::Duration unsaved) {
+  stop();
+  const core::MonoTime saved = loop_.clock().mono() - unsaved;
+  std::erase_if(nodes_, [&](const auto& entry) {
+    const auto& [name, node] = entry;
+    return node.made > saved && !node.cloud && !node.external && jobs_on(name).empty();
+  });
+  for (auto& [at, node] : std::exchange(deleted_, {})) {
+    if (at <= saved || nodes_.contains(node.name)) continue;
+    const bool unsaved_drain = (now_seconds() - node.reason_at) * 1000 < unsaved.count();
+    if (unsaved_drain && node.reason_user == "slurm") {
+      node.drain = false;
+      node.reason.clear();
+    }
+    node.reservation.clear();
+    nodes_.emplace(node.name, std::move(node));
+  }
+  touch_nodes();
+}
+
 void SimSlurm::lose_state() {
   if (on_delete) {
     for (const auto& [name, node] : nodes_) on_delete(node, {}, "");

@@ -271,6 +271,10 @@ class SimSlurm {
   core::Result<void> start();
   /// Ends slurmctld, as a signal or a crash does. Its state stays on the volume, and jobs continue.
   void stop();
+  /// Ends slurmctld as SIGKILL does before it has saved its last changes: records that were deleted in the last `unsaved` are
+  /// there again, and those that were made since are not, unless jobs are on them. A drain of slurmctld's own user is lost with
+  /// the deletion. All other state is taken for saved. (SAVE_MAX_WAIT in slurmctld's state_save.c: 5 s.)
+  void kill(core::Duration unsaved);
   /// Removes the volume, so that nodes and jobs are forgotten, and the numbers of jobs begin with 1 again. Call this only while
   /// slurmctld is down.
   void lose_state();
@@ -497,6 +501,7 @@ class SimSlurm {
   std::map<std::string, std::uint64_t> silences_;  ///< Maps a node to a number that invalidates older timers.
   std::int64_t last_job_ = 0;
   std::uint64_t last_incarnation_ = 0;
+  std::vector<std::pair<core::MonoTime, SimNode>> deleted_;  ///< The records that clients deleted lately, for kill().
   bool scheduling_ = false;
   std::int64_t nodes_changed_ = 0, jobs_changed_ = 0, partitions_changed_ = 0;
 };

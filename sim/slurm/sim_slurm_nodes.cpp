@@ -96,6 +96,8 @@ SlurmErrno SimSlurm::delete_node(const std::string& name, const std::string& use
     return SlurmErrno::kBusy;
   }
   if (on_delete) on_delete(it->second, holders, user);
+  std::erase_if(deleted_, [&](const auto& old) { return loop_.clock().mono() - old.first > core::Duration{10'000}; });
+  deleted_.emplace_back(loop_.clock().mono(), it->second);
   for (const SimJob* job : holders) {
     tell_loss(*job, {.what = JobLoss::What::kStranded,
                      .cause = JobLoss::Cause::kRecordGone,

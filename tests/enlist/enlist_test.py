@@ -508,7 +508,7 @@ def an_idle_node_leaves(site):
     site.ready("gpu-2", "gpu-3")
     site.end("h2", "slurm-enlist agent", "TERM")
     site.script("spawn", "h2", "h2.leave.log", "slurm-enlist", "leave")
-    wait("the command misses the agent", lambda: "the agent has not said for 10 s that the node leaves" in site.log("h2.leave.log"), LIMIT)
+    wait("the command misses the agent", lambda: "the agent lets the node leave, and has not reported for 10 s" in site.log("h2.leave.log"), LIMIT)
     site.agent("h2")
     gone(site, "gpu-2", "h2")
     wait("the command has told it", lambda: "This host has left." in site.log("h2.leave.log"), LIMIT)
@@ -647,6 +647,61 @@ def a_node_gets_other_words_after_its_job(site):
     wait("it has its whole memory again", lambda: site.records()["gpu-1"]["real_memory"] > 500, LIMIT)
     record_with(site, "gpu-1", weight=1, comment="rack 4")
     site.ready("gpu-1")
+
+
+def kill_slurmctld(site, later):
+    """Kills slurmctld before it may have saved its state, and starts it again."""
+    time.sleep(later)
+    site.end("ctl", "slurmctld --systemd", "KILL")
+    site.slurmctld()
+    wait("slurmctld answers", lambda: site.run("ctl", "scontrol", "ping", check=False).returncode == 0, LIMIT)
+
+
+# Requirement 21
+@test(hosts=4)
+def a_deletion_that_slurmctld_has_not_saved_is_done_again(site):
+    """slurmctld saves its state some seconds after a change. Killed before that, it starts with the record that was deleted."""
+    with_pool(site)
+    site.enlist("h1", "h2", "h3", "h4")
+    site.ready("gpu-1", "gpu-2", "gpu-3", "gpu-4")
+    job = site.submit("-w", "gpu-4")
+    time.sleep(8)  # slurmctld has saved the job. It ends jobs that it does not know.
+    again = 0
+    for name, host, later in (("gpu-1", "h1", 0), ("gpu-2", "h2", 2), ("gpu-3", "h3", 4)):
+        site.run("ctl", "slurm-enlist", "node", "remove", name, "--wait", str(LIMIT))
+        kill_slurmctld(site, later)
+        if name in site.records():
+            again += 1
+            wait(f"the coordinator shows {name} again", lambda: name in site.nodes() or name not in site.records(), LIMIT)
+        gone(site, name, host)
+    expect(again > 0, "slurmctld had saved every deletion")
+    time.sleep(5)
+    expect(set(site.records()) == set(site.nodes()) == {"gpu-4"}, f"Slurm has {set(site.records())}, the coordinator {set(site.nodes())}")
+    expect(site.enlist("h1") == ["gpu-5"], "a name is used again")
+    site.ready("gpu-5")
+    expect(site.out("ctl", "srun", "-w", "gpu-5", "hostname") == "h1", "no job runs there")
+    site.ends_well(job, "h4")
+
+
+@test(hosts=1)
+def other_words_are_given_again_after_slurmctld_has_lost_the_record(site):
+    with_pool(site)
+    site.enlist("h1")
+    site.ready("gpu-1")
+    time.sleep(8)  # slurmctld has saved the first record.
+    memory = 500
+    for later in (0, 2):
+        memory += 100
+        site.run("ctl", "slurm-enlist", "node", "drain", "gpu-1", "--reason", "test")
+        time.sleep(8)
+        site.run("ctl", "slurm-enlist", "node", "config", "gpu-1", f"RealMemory={memory}", "--wait", "0")
+        wait("the record is deleted", lambda: "gpu-1" not in site.records() or site.nodes()["gpu-1"]["phase"] == "Starting", LIMIT)
+        kill_slurmctld(site, later)
+        record_with(site, "gpu-1", real_memory=memory)
+        site.phase("gpu-1", "Ready")
+        site.run("ctl", "slurm-enlist", "node", "resume", "gpu-1")
+        site.ready("gpu-1")
+        expect(site.out("ctl", "srun", "hostname") == "h1", "no job runs there")
 
 
 @test(hosts=1)

@@ -132,6 +132,7 @@ bool EnlistOracle::by_people(const std::string& node, const SimNodeUpdate& updat
 void EnlistOracle::check_delete(const SimNode& node) {
   const core::MonoTime now = loop_.clock().mono();
   deleted_[node.name] = now;
+  if (on_deleted) loop_.after(core::Duration{0}, on_deleted);
   const auto wrong = [&](const std::string& why) { violation("the coordinator deletes the record of " + node.name + why); };
   const auto found = disk_.nodes.find(node.name);
   if (found == disk_.nodes.end()) return wrong(", which it does not know");

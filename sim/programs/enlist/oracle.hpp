@@ -16,6 +16,7 @@
 //    under a step. A node is not forgotten before its host is clean, unless the host is silent or its leave is forced.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -72,6 +73,8 @@ class EnlistOracle final : public Oracle {
   void request(const net::HttpRequest& request);
   /// Checks what a host or an administrator and the coordinator have said to each other.
   void exchanged(const net::HttpRequest& request, const net::HttpResponse& response);
+  /// Called in a later turn after the coordinator has deleted a record.
+  std::function<void()> on_deleted;
   /// True while an administrator reconfigures slurmctld.
   bool admin_reconfigures = false;
   /// Records in which pool the user wants a host; "": in none.

@@ -332,6 +332,13 @@ void EnlistWorkload::stop_slurmctld(bool loses_state) {
   world_.loop().after(between(500, 60000), [&slurm] { (void)slurm.start(); });
 }
 
+void EnlistWorkload::kill_slurmctld() {
+  SimSlurm& slurm = program_.slurm();
+  note("slurmctld is killed before it has saved its state");
+  slurm.kill(between(0, 6000));
+  world_.loop().after(between(500, 60000), [&slurm] { (void)slurm.start(); });
+}
+
 void EnlistWorkload::lose_registrations() {
   note("slurmctld is reconfigured, and loses registrations");
   program_.slurm().lose_registrations();
@@ -349,6 +356,14 @@ void EnlistWorkload::fill_slurm_actions(std::vector<Action>& out) {
                    (void)slurm.delete_node(node, kAdmin);
                  }});
   out.push_back({2, [this] { stop_slurmctld(false); }});
+  out.push_back({1, [this] { kill_slurmctld(); }});
+  out.push_back({2, [this] {
+                   note("slurmctld will be killed soon after a deletion");
+                   program_.oracle().on_deleted = [this] {
+                     program_.oracle().on_deleted = nullptr;
+                     world_.loop().after(between(0, 5000), [this] { kill_slurmctld(); });
+                   };
+                 }});
   out.push_back({1, [this] { stop_slurmctld(true); }});
   out.push_back({1, [this] { program_.reconfigure(); }});
   out.push_back({1, [this] { lose_registrations(); }});
@@ -369,6 +384,7 @@ void EnlistWorkload::fill_slurm_actions(std::vector<Action>& out) {
 void EnlistWorkload::heal() {
   SimSlurm& slurm = program_.slurm();
   (void)slurm.start();
+  program_.oracle().on_deleted = nullptr;
   program_.controller().disk_full = false;
   program_.controller().set_cut(false);
   for (const auto& host : program_.hosts()) {

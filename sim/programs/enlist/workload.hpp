@@ -41,6 +41,7 @@ class EnlistWorkload final : public Workload {
   void fill_host_actions(std::vector<Action>& out);
   void fill_slurm_actions(std::vector<Action>& out);
   void stop_slurmctld(bool loses_state);
+  void kill_slurmctld();
   void lose_registrations();
   void heal();
   /// Makes sure of the wishes whose answer was lost: what is recorded counts.

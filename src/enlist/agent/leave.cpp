@@ -126,12 +126,13 @@ class Leave {
     const bool down = state == "inactive" || state == "failed";
     if (!down && leaving) return;
     warned_ = true;
-    std::string text = "the agent has not said for 10 s that the node leaves, and does the rest. Does slurm-enlist agent run?";
+    const std::string waits = "the agent lets the node leave, and has not reported for 10 s that it does. ";
+    std::string text = waits + "Does slurm-enlist agent run?";
     if (down) {
       text = "the agent does not run (" + service + " is " + state +
              "), and the host does not leave without it. Start it: systemctl start " + service;
     } else if (!state.empty()) {
-      text = "the agent has not said for 10 s that the node leaves, and does the rest. See its log: journalctl -u " + service;
+      text = waits + "See its log: journalctl -u " + service;
     }
     parts_.write_err("slurm-enlist leave: " + text + "\n");
   }

@@ -106,7 +106,7 @@ TEST_F(LeaveCommandTest, SaysOnceThatTheAgentDoesNotRun) {
 TEST_F(LeaveCommandTest, SaysThatTheAgentDoesNotAnswer) {
   status("Ready", "");
   EXPECT_EQ(run({.wait = 100s}), 1);
-  EXPECT_THAT(err, HasSubstr("the agent has not said for 10 s that the node leaves"));
+  EXPECT_THAT(err, HasSubstr("the agent lets the node leave, and has not reported for 10 s"));
   EXPECT_THAT(err, HasSubstr("Does slurm-enlist agent run?"));
   EXPECT_THAT(host.ran, IsEmpty()) << "there is no unit that systemd could know";
   err.clear();

@@ -361,7 +361,11 @@ class Commands {
   }
 
   [[nodiscard]] core::Result<core::Json> ask(const std::string& path, const core::Json& body = nullptr) const {
-    return outside_.ask(flags_.connection, path, body);
+    auto answer = outside_.ask(flags_.connection, path, body);
+    const std::string problem = answer ? core::get_string(*answer, {"problem"}) : "";
+    if (!problem.empty() && !std::exchange(warned_, true))
+      outside_.write_err("slurm-enlist: warning: the coordinator cannot store anything: " + problem + "\n");
+    return answer;
   }
 
   template <class Text>
@@ -395,6 +399,7 @@ class Commands {
 
   const Outside& outside_;
   const Flags& flags_;
+  mutable bool warned_ = false;  ///< The warning of ask() was written.
 };
 
 /// Reports whether a word is a token, and not behind --token. Errors about such a word would print it.

@@ -140,6 +140,10 @@ TEST_F(ProgramTest, ListsAreTablesOrJson) {
   EXPECT_EQ(out,
             "NAME  NODES  READY  PARTITION   NODE-CONF  PROBLEM\n"
             "gpu   2      1      MaxTime=60  -          -\n");
+  EXPECT_EQ(err, "");
+  answers["/v1/nodes"]["problem"] = "coordinator.db: database or disk is full";
+  EXPECT_EQ(run("node list"), 0);
+  EXPECT_EQ(err, "slurm-enlist: warning: the coordinator cannot store anything: coordinator.db: database or disk is full\n");
   EXPECT_EQ(run("node list -o json --coordinator 127.0.0.1:7000 --state /tmp/x"), 0);
   EXPECT_EQ(*core::parse_json(out), answers["/v1/nodes"]["nodes"]);
   EXPECT_EQ(to.address, "127.0.0.1:7000");

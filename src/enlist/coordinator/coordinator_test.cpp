@@ -9,6 +9,7 @@
 #include "core/hash.hpp"
 #include "core/testing/fake_random.hpp"
 #include "core/testing/manual_loop.hpp"
+#include "enlist/coordinator/departed.hpp"
 #include "enlist/coordinator/node_words.hpp"
 #include "enlist/coordinator/testing/fakes.hpp"
 #include "enlist/rules/pool_file.hpp"
@@ -395,6 +396,70 @@ TEST_F(CoordinatorTest, ANodeLeavesWhenItsJobHasEnded) {
   EXPECT_EQ(deleted, 1);
 }
 
+/// A node that has left, and is forgotten.
+struct DepartedTest : CoordinatorTest {
+  DepartedTest() {
+    report(kRuns);
+    show("i1", R"("IDLE")", "");
+    loop.advance(5s);
+    EXPECT_EQ(ask("/v1/leave", core::Json::object()), 200);
+    Report gone = kRuns;
+    gone.running = false;
+    gone.steps_known = gone.stopped = true;
+    pass(10s, gone);
+    gone.left = true;
+    report(gone);
+    loop.advance(1s);
+    EXPECT_TRUE(store.contents().nodes.empty());
+    EXPECT_EQ(deleted, 1);
+  }
+  [[nodiscard]] bool remembered() const { return store.contents().values.contains(kDepartedValue); }
+};
+
+// Requirement 21
+TEST_F(DepartedTest, ARecordThatSlurmctldHasAgainIsDrainedAndDeletedAgain) {
+  posted.clear();
+  loop.advance(2s);
+  // slurmctld was killed before it had saved the deletion and the drain, and has given a job to the node.
+  show("i1", R"("ALLOCATED")", "");
+  show_job(R"("RUNNING")");
+  loop.advance(10s);
+  EXPECT_EQ(last_drain(posted), "slurm-enlist: leaving");
+  EXPECT_EQ(node().phase, Phase::kDraining);
+  EXPECT_THAT(node().message, HasSubstr("jobs run there: 7"));
+  EXPECT_EQ(ask("/v1/sync", to_json(Sync{kRuns})), 403) << "no host speaks for it";
+  EXPECT_EQ(deleted, 1);
+  show_job("");
+  show("i1", R"("IDLE","DRAIN","NOT_RESPONDING")", "slurm-enlist: leaving");
+  loop.advance(10s);
+  EXPECT_EQ(deleted, 2);
+  EXPECT_TRUE(store.contents().nodes.empty());
+  EXPECT_TRUE(remembered());
+  loop.advance(60s);
+  EXPECT_FALSE(remembered());
+}
+
+TEST_F(DepartedTest, AnotherSlurmdUnderItsNameIsLeftAlone) {
+  show("i2", R"("IDLE")", "");
+  posted.clear();
+  loop.advance(60s);
+  EXPECT_TRUE(posted.empty());
+  EXPECT_EQ(deleted, 1);
+  EXPECT_TRUE(store.contents().nodes.empty());
+  EXPECT_FALSE(remembered());
+}
+
+TEST_F(DepartedTest, ItIsRememberedWhileSlurmDoesNotAnswer) {
+  for (const char* path : {"/nodes/", "/nodes/?update_time=", "/jobs/", "/jobs/?update_time="})
+    http.on("GET", kBase + path, slurm::testing::error(500, 1800, "no controller"));
+  loop.advance(10min);
+  EXPECT_TRUE(remembered());
+  show_job("");
+  show("", "", "");
+  loop.advance(60s);
+  EXPECT_FALSE(remembered()) << "slurmctld was asked long after the deletion";
+}
+
 TEST_F(CoordinatorTest, ANodeGetsOtherWordsWhenItsJobHasEnded) {
   const core::Result<SlurmFacts> facts;
   const auto configure = [&](const std::string& words) {
@@ -453,6 +518,28 @@ TEST_F(CoordinatorTest, ANodeGetsOtherWordsWhenItsJobHasEnded) {
   EXPECT_EQ(core::get_string(posted.front(), {"reason"}), "bad fan") << "the drain is found again";
   EXPECT_EQ(node().phase, Phase::kReady);
   EXPECT_EQ(deleted, 1);
+}
+
+TEST_F(CoordinatorTest, ANodeWithLessThanItsWordsGetsANewRecord) {
+  const core::Result<SlurmFacts> facts;
+  const auto configure = [&] {
+    store.commit(
+        [&](const Contents& now) { return enlist::configure(now, {facts, clusters.snapshot(kCluster)}, "gpu-1", "", {}); },
+        [](const core::Result<void>& done) { EXPECT_TRUE(done) << done.error().message; });
+    loop.advance(10ms);
+  };
+  report(kRuns);
+  show("i1", R"("IDLE")", "");
+  loop.advance(5s);
+  configure();
+  EXPECT_FALSE(node().configuring.wanted) << "Slurm has what the words say";
+  Report more = kRuns;
+  more.conf = "CPUs=8 RealMemory=1000";
+  pass(5s, more);
+  EXPECT_EQ(node().phase, Phase::kReady);
+  EXPECT_THAT(node().message, HasSubstr("Slurm's record has 4 CPUs of 8"));
+  configure();
+  EXPECT_TRUE(node().configuring.restarts());
 }
 
 TEST_F(CoordinatorTest, NothingIsDeletedWhileSlurmIsAway) {

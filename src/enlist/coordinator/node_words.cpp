@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "enlist/rules/judge.hpp"
+#include "enlist/rules/leave.hpp"
 #include "enlist/rules/node_conf.hpp"
 
 namespace enlist {
@@ -46,8 +48,10 @@ core::Result<Changes> configure(const Contents& now, const SlurmNow& slurm, cons
   Node node = now.nodes.at(name);
   const std::string& pool_conf = now.pools.at(node.pool).node_conf;
   Configuring& wish = node.configuring;
-  // Slurm may have lost the new record, and have the one from before.
-  const bool anew = !wish.wanted && node.phase == Phase::kInvalid && words == node.node_conf;
+  // Slurm may have the record from before, and reads the words only for a new one.
+  const slurm::Node* record = slurm.snapshot->node(name);
+  const bool lacks = record != nullptr && is_of(*record, node) && !lacking(*record, node.report, 1).empty();
+  const bool anew = !wish.wanted && (node.phase == Phase::kInvalid || lacks) && words == node.node_conf;
   if (words == (wish.wanted ? wish.conf : node.node_conf) && !anew) return Changes{};
   // They were good once, and nothing is started with them.
   const bool takes_back = words == node.node_conf && !wish.stop && !anew;

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "enlist/coordinator/departed.hpp"
+
 namespace enlist {
 
 NodesController::NodesController(core::Loop& loop, Store& store, slurm::Clusters& clusters, slurm::ClusterKey cluster,
@@ -23,6 +25,7 @@ NodesController::Seen& NodesController::seen_of(const std::string& node) {
 
 void NodesController::start() {
   for (const auto& [name, node] : store_.contents().nodes) wake_({"", name});
+  for (const auto& [name, node] : departed_nodes(store_.contents().values)) wake_({"", name});
 }
 
 bool NodesController::reports(const Node& node, const Report& report) {
@@ -59,8 +62,9 @@ void NodesController::changed(const Changes& changes) {
 void NodesController::changed(const slurm::Change& change) {
   if (change.cluster != cluster_) return;
   if (change.health) return start();
+  const std::map<std::string, Node> departed = departed_nodes(store_.contents().values);
   for (const std::string& name : change.nodes) {
-    if (store_.contents().nodes.contains(name)) wake_({"", name});
+    if (store_.contents().nodes.contains(name) || departed.contains(name)) wake_({"", name});
   }
 }
 
@@ -93,12 +97,13 @@ std::shared_ptr<const NodeObserved> NodesController::observe_typed(const run::Ke
   auto out = std::make_shared<NodeObserved>(NodeObserved{.context = context, .cluster = cluster_});
   const auto found = store_.contents().nodes.find(key.name);
   if (found == store_.contents().nodes.end()) {
-    seen_.erase(key.name);
+    observe_departed(key.name, *out);
     return out;
   }
   const Node& node = found->second;
   Seen& seen = seen_of(key.name);
   follow(seen, node, context.mono);
+  seen.absent_since.reset();
   out->node = node;
   if (const auto pool = store_.contents().pools.find(node.pool); pool != store_.contents().pools.end())
     out->pool_conf = pool->second.node_conf;
@@ -114,6 +119,25 @@ std::shared_ptr<const NodeObserved> NodesController::observe_typed(const run::Ke
   out->two_hosts = seen.boots.two_hosts(context.mono);
   observe_leave(seen, *out);
   return out;
+}
+
+void NodesController::observe_departed(const std::string& node, NodeObserved& out) {
+  std::map<std::string, Node> all = departed_nodes(store_.contents().values);
+  auto departed = all.extract(node);
+  if (departed.empty()) {
+    seen_.erase(node);
+    return;
+  }
+  out.departed = std::move(departed.mapped());
+  out.slurm = clusters_.snapshot(cluster_);
+  Seen& seen = seen_of(node);
+  if (out.slurm && out.slurm->complete()) {
+    const slurm::Node* record = out.slurm->node(node);
+    const bool has_it = record != nullptr && is_of(*record, *out.departed);
+    if (has_it) seen.absent_since.reset();
+    if (!has_it && !seen.absent_since) seen.absent_since = out.slurm->requested_at;
+  }
+  out.absent_since = seen.absent_since;
 }
 
 void NodesController::observe_leave(Seen& seen, NodeObserved& out) {

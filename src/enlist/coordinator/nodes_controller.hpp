@@ -46,6 +46,7 @@ class NodesController final : public run::TypedController<NodeObserved> {
     std::optional<core::MonoTime> running_since{}, registered_at{}, started_at{}, heard_at{};
     int registered = 0;
     std::optional<core::MonoTime> leave_asked_at{}, kept_since{};
+    std::optional<core::MonoTime> absent_since{};  ///< NodeObserved::absent_since.
     std::string leave_asked{};  ///< What is wished: "leave", or the other words. "": neither.
     std::string kept_by{};      ///< Leaves::kept_by.
     Boots boots{};
@@ -54,6 +55,7 @@ class NodesController final : public run::TypedController<NodeObserved> {
   /// Takes what the report says about slurmd.
   static void follow(Seen& seen, const Node& node, core::MonoTime now);
   static void observe_leave(Seen& seen, NodeObserved& out);
+  void observe_departed(const std::string& node, NodeObserved& out);
   [[nodiscard]] std::shared_ptr<const NodeObserved> observe_typed(const run::Key& key, run::Recorder& recorder,
                                                                   const run::Observation& context) override;
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "enlist/coordinator/departed.hpp"
 #include "enlist/rules/node_conf.hpp"
 
 namespace enlist {
@@ -150,6 +151,13 @@ bool is_back(const NodeObserved& observed) {
   return record != nullptr && !record->state.has("NOT_RESPONDING");
 }
 
+/// Reports whether the record is the one that was deleted so that the node gets other words. slurmctld has it again if it was
+/// killed before it had saved the deletion (departed.hpp). A new record would begin behind the gate, with another reason.
+bool is_from_before(const slurm::Node& record, const Node& node, Phase phase) {
+  return phase == Phase::kInvalid && !node.configuring.wanted && record.state.drains() &&
+         slurm::Holds::read(record.reason).why(Owner::kEnlistment) == kConfigures;
+}
+
 /// Reports whether the node has been silent for so long that it is to leave.
 bool is_given_up(const NodeObserved& observed) {
   const auto& limit = observed.forget_dead_after;
@@ -224,7 +232,7 @@ LeaveInput leave_input(const NodeObserved& observed) {
 
 plan::Plan plan_node(const NodeObserved& observed) {
   plan::Plan out;
-  if (!observed.node) return out;
+  if (!observed.node) return observed.departed ? plan_departed(observed) : out;
   if (observed.node->leaving.wanted) return plan_leave(observed);
   if (observed.node->revoked) return out;
   const Node& node = *observed.node;
@@ -262,6 +270,12 @@ plan::Plan plan_node(const NodeObserved& observed) {
     record->heard_at = observed.heard_at;
   }
   if (known && fits && node.configuring.live) record->configuring = {};
+  const bool returned = in_slurm != nullptr && is_from_before(*in_slurm, node, judged.phase);
+  if (returned && !record->leaving.wanted) {
+    record->configuring = {.wanted = true, .conf = node.node_conf, .since = core::whole_seconds(observed.context.now)};
+    record->phase = Phase::kDraining;
+    record->message = "Slurm has its record from before it got its words again; it gets them anew";
+  }
   const Marks marks = record->marks;
   plan::Lane& lane = out.lane("node");
   add_record(node, std::move(record), lane);

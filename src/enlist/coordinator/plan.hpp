@@ -54,8 +54,9 @@ struct RecordPhase final : plan::Act {
   [[nodiscard]] Withhold withhold() const override { return Withhold::kNever; }
 };
 
-/// Deletes the record of a node that has left, so that its key is not known any more. Fails with kConflict if the node has
-/// changed since, or if its host is not clean and its agent was heard of since.
+/// Deletes the record of a node that has left, so that its key is not known any more, and makes it a departed node
+/// (departed.hpp). Fails with kConflict if the node has changed since, or if its host is not clean and its agent was heard of
+/// since.
 struct ForgetNode final : plan::Act {
   explicit ForgetNode(const Node& node) : seen(node) {}
   Node seen;
@@ -79,6 +80,9 @@ struct NodeObserved {
   /// A node that has been silent for this long leaves. nullopt: it stays.
   std::optional<core::Duration> forget_dead_after{};
   std::string two_hosts{};  ///< Boots::two_hosts.
+  // If there is no such node any more, and it has left a moment ago:
+  std::optional<Node> departed{};
+  std::optional<core::MonoTime> absent_since{};  ///< Since when Slurm lacks its record; nullopt: Slurm has it, or is not known.
 };
 
 /// Returns what judge_leave needs of a node that leaves or is restarted with other words. The node must be there, and must

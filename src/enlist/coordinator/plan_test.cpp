@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/testing/manual_loop.hpp"
+#include "enlist/coordinator/departed.hpp"
 
 namespace enlist {
 namespace {
@@ -236,6 +237,20 @@ TEST_F(LeavePlanTest, TheLastStepForgetsIt) {
   EXPECT_THAT(steps(leave(false)), ElementsAre("forget node gpu-1"));
 }
 
+TEST_F(LeavePlanTest, ADepartedNodeIsForgottenWhenTheDeletionIsSaved) {
+  NodeObserved observed{.context = {}, .cluster = "c", .slurm = slurm_now(false)};
+  observed.departed = departed(node);
+  observed.absent_since = now - kSavedAfter + 1ms;
+  EXPECT_THAT(steps(plan_node(observed)), IsEmpty());
+  observed.absent_since = now - kSavedAfter;
+  EXPECT_THAT(steps(plan_node(observed)), ElementsAre("forget departed node gpu-1"));
+  observed.slurm = slurm_now(true);
+  EXPECT_THAT(steps(plan_node(observed)), ElementsAre("return node gpu-1"));
+  record.instance_id = "i2";
+  observed.slurm = slurm_now(true);
+  EXPECT_THAT(steps(plan_node(observed)), ElementsAre("forget departed node gpu-1")) << "the record of another slurmd";
+}
+
 TEST_F(LeavePlanTest, ANodeThatIsKeptIsOpenedAsAtTheGate) {
   node.leaving = {};
   node.phase = Phase::kConfirming;
@@ -354,6 +369,19 @@ TEST_F(WordsPlanTest, AWishThatIsTakenBackOpensTheNode) {
   node.configuring = {};
   node.phase = Phase::kConfirming;
   EXPECT_THAT(steps(plan()), ElementsAre("record phase gpu-1: Enlisted", "open the gate of Slurm node gpu-1"));
+}
+
+TEST_F(WordsPlanTest, AnInvalidRecordFromBeforeTheWordsIsDeletedAgain) {
+  node.configuring = {};
+  node.node_conf = "CPUs=2";
+  node.phase = Phase::kStarting;
+  record.state.flags.insert("INVALID_REG");
+  const RecordPhase anew = recorded(plan());
+  EXPECT_TRUE(anew.configuring.restarts());
+  EXPECT_EQ(anew.configuring.conf, "CPUs=2");
+  EXPECT_EQ(anew.phase, Phase::kDraining);
+  record.reason = gate_reason();
+  EXPECT_FALSE(recorded(plan()).configuring.wanted) << "a new record is invalid by itself";
 }
 
 TEST_F(WordsPlanTest, ADrainIsNotForgottenWhenSlurmRefusesTheWords) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "enlist/coordinator/departed.hpp"
 #include "enlist/coordinator/leaving.hpp"
 #include "enlist/coordinator/plan.hpp"
 #include "enlist/coordinator/pools_acts.hpp"
@@ -34,7 +35,19 @@ core::Result<Changes> forget(const Contents& now, const ForgetNode& act) {
   const auto found = now.nodes.find(act.seen.name);
   if (found == now.nodes.end()) return Changes{};
   if (found->second != act.seen) return core::fail(core::ErrorCode::kConflict, "node " + act.seen.name + " has changed since");
-  return Changes{.nodes = {{act.seen.name, std::nullopt}}};
+  std::map<std::string, Node> gone = departed_nodes(now.values);
+  gone.insert_or_assign(act.seen.name, departed(act.seen));
+  return Changes{.nodes = {{act.seen.name, std::nullopt}}, .values = {{kDepartedValue, departed_value(gone)}}};
+}
+
+/// `returns`: the node is among the nodes again. Otherwise it is forgotten.
+Changes end_departure(const Contents& now, const std::string& name, bool returns) {
+  std::map<std::string, Node> gone = departed_nodes(now.values);
+  auto found = gone.extract(name);
+  if (found.empty()) return {};
+  Changes changes{.values = {{kDepartedValue, departed_value(gone)}}};
+  if (returns && !now.nodes.contains(name)) changes.nodes.emplace(name, std::move(found.mapped()));
+  return changes;
 }
 
 core::Result<Changes> leave_pool(const Contents& now, const LeavePool& act) {
@@ -89,6 +102,12 @@ StoreTarget::StoreTarget(Store& store, std::function<std::optional<core::MonoTim
   carries_out<ForgetNode>([if_silent](const auto& act, const Done& done) {
     if_silent(
         act->seen.name, act->heard_at, [act](const Contents& now) { return forget(now, *act); }, done);
+  });
+  carries_out<ReturnNode>([commit](const auto& act, const Done& done) {
+    commit([act](const Contents& now) { return end_departure(now, act->node, true); }, done);
+  });
+  carries_out<ForgetDeparted>([commit](const auto& act, const Done& done) {
+    commit([act](const Contents& now) { return end_departure(now, act->node, false); }, done);
   });
   carries_out<LeavePool>([commit](const auto& act, const Done& done) {
     commit([act](const Contents& now) { return leave_pool(now, *act); }, done);

@@ -556,6 +556,7 @@ TEST(JujuCharms, TheRecordOfAUnitThatIsGoneIsDeletedOnceItsSlurmdIsSilentForLong
   EXPECT_THAT(site.slurm.acts, IsEmpty()) << "its slurmd answers";
   EXPECT_EQ(site.juju.statuses["slurmctld/0"], active());
   site.slurm.silence("slurmd-0");
+  const auto node = site.slurm.nodes["slurmd-0"];
   site.pass(std::chrono::seconds(0));
   site.pass(std::chrono::seconds(119));
   EXPECT_THAT(site.slurm.acts, IsEmpty());
@@ -567,7 +568,15 @@ TEST(JujuCharms, TheRecordOfAUnitThatIsGoneIsDeletedOnceItsSlurmdIsSilentForLong
   EXPECT_EQ(site.juju.statuses["slurmctld/0"], active());
   EXPECT_TRUE(site.slurm.nodes.contains("slurmd-1"));
   EXPECT_THAT(site.slurm.ended, IsEmpty());
+  // slurmctld is killed before it has saved the deletion.
+  site.pass(std::chrono::seconds(20));
+  site.slurm.nodes["slurmd-0"] = node;
+  site.slurm.acts.clear();
+  site.pass(std::chrono::minutes(5));
+  site.pass(std::chrono::minutes(5));
+  EXPECT_THAT(site.slurm.acts, ElementsAre("drain slurmd-0: slurm-enlist: leaving", "delete slurmd-0"));
   // It is forgotten.
+  site.pass(std::chrono::seconds(30));
   const auto count = site.at("slurmctld/0").machine.count("scontrol --json show node slurmd-0");
   site.pass(std::chrono::hours(1));
   EXPECT_EQ(site.at("slurmctld/0").machine.count("scontrol --json show node slurmd-0"), count);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "enlist/coordinator/slurm_facts.hpp"
+#include "enlist/rules/leave.hpp"
 #include "enlist/rules/pool_file.hpp"
 #include "enlist/rules/text.hpp"
 #include "slurm/conf/conf.hpp"
@@ -108,7 +109,8 @@ void remove_partitions(const PartitionsSeen& seen, std::map<std::string, Pool>& 
 core::Json to_json(const ControllerMemory& memory) {
   return {{"accepted", memory.accepted},   {"refused", memory.refused},   {"reason", memory.reason},
           {"relations", memory.relations}, {"removing", memory.removing}, {"departed", memory.departed},
-          {"silent", memory.silent}};
+          {"silent", memory.silent},
+          {"absent", memory.absent}};
 }
 
 core::Result<ControllerMemory> controller_memory_from(const core::Json& json) {
@@ -119,11 +121,15 @@ core::Result<ControllerMemory> controller_memory_from(const core::Json& json) {
                        .relations = texts_at(json, "relations"),
                        .removing = texts_at(json, "removing"),
                        .departed = texts_at(json, "departed")};
-  if (const core::Json* silent = core::find(json, {"silent"}); silent != nullptr && silent->is_object()) {
-    for (const auto& [unit, since] : silent->items()) {
-      if (since.is_number_integer()) out.silent.emplace(unit, since.get<std::int64_t>());
+  const auto read_times = [&json](std::string_view key, std::map<std::string, std::int64_t>& times) {
+    const core::Json* found = core::find(json, {key});
+    if (found == nullptr || !found->is_object()) return;
+    for (const auto& [unit, since] : found->items()) {
+      if (since.is_number_integer()) times.emplace(unit, since.get<std::int64_t>());
     }
-  }
+  };
+  read_times("silent", out.silent);
+  read_times("absent", out.absent);
   return out;
 }
 
@@ -247,8 +253,22 @@ void forget_staying(const Event& event, const std::vector<ComputeRelation>& rela
     });
   };
   std::erase_if(memory.departed, [&](const auto& entry) { return stays(entry.first, entry.second); });
-  std::erase_if(memory.silent, [&](const auto& entry) { return !memory.departed.contains(entry.first); });
+  for (auto* times : {&memory.silent, &memory.absent})
+    std::erase_if(*times, [&](const auto& entry) { return !memory.departed.contains(entry.first); });
 }
+
+namespace {
+
+/// Returns for how long something is so. Notes since when.
+core::Duration lasts_for(std::map<std::string, std::int64_t>& times, const std::string& unit, core::MonoTime now) {
+  const std::int64_t ms = now.since_start.count();
+  std::int64_t& since = times.try_emplace(unit, ms).first->second;
+  // The clock begins anew when the machine boots.
+  since = std::min(since, ms);
+  return core::Duration{ms - since};
+}
+
+}  // namespace
 
 std::optional<core::Duration> silent_for(const std::string& unit, const std::optional<slurm::Node>& record, core::MonoTime now,
                                          ControllerMemory& memory) {
@@ -256,11 +276,13 @@ std::optional<core::Duration> silent_for(const std::string& unit, const std::opt
     memory.silent.erase(unit);
     return std::nullopt;
   }
-  const std::int64_t ms = now.since_start.count();
-  std::int64_t& since = memory.silent.try_emplace(unit, ms).first->second;
-  // The clock begins anew when the machine boots.
-  since = std::min(since, ms);
-  return core::Duration{ms - since};
+  return lasts_for(memory.silent, unit, now);
+}
+
+bool is_forgotten(const std::string& unit, bool lacks, core::MonoTime now, ControllerMemory& memory) {
+  if (lacks) return lasts_for(memory.absent, unit, now) >= kSavedAfter;
+  memory.absent.erase(unit);
+  return false;
 }
 
 SharesPlan plan_shares(const SharesSeen& seen) {

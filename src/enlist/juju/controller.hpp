@@ -49,6 +49,8 @@ struct ControllerMemory {
   std::map<std::string, std::string> departed{};
   /// Maps those whose slurmds are silent to when that was first seen, in milliseconds of the clock that never jumps.
   std::map<std::string, std::int64_t> silent{};
+  /// Maps those whose records Slurm does not have to when that was first seen, by the same clock.
+  std::map<std::string, std::int64_t> absent{};
   friend bool operator==(const ControllerMemory&, const ControllerMemory&) = default;
 };
 [[nodiscard]] core::Json to_json(const ControllerMemory& memory);
@@ -113,6 +115,9 @@ void forget_staying(const Event& event, const std::vector<ComputeRelation>& rela
 /// Slurm's record of the node; nullopt: Slurm does not tell.
 [[nodiscard]] std::optional<core::Duration> silent_for(const std::string& unit, const std::optional<slurm::Node>& record,
                                                        core::MonoTime now, ControllerMemory& memory);
+/// Reports whether Slurm has lacked the record of a departed unit for so long that slurmctld has saved its deletion
+/// (kSavedAfter in enlist/rules/leave.hpp). Notes since when. `lacks`: it does so now.
+[[nodiscard]] bool is_forgotten(const std::string& unit, bool lacks, core::MonoTime now, ControllerMemory& memory);
 
 // --- What the applications get ---
 

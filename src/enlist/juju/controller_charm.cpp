@@ -224,18 +224,20 @@ class ControllerHook {
     forget_staying(event_, relations_, units, memory);
     for (const auto& [unit, relation] : std::map(memory.departed)) {
       if (!remove_record_of(unit, memory)) continue;
+      for (auto* times : {&memory.silent, &memory.absent}) times->erase(unit);
       memory.departed.erase(unit);
-      memory.silent.erase(unit);
     }
     return remember(memory);
   }
   /// Deletes the record of a unit that has departed, if it is sure that the unit cannot do that itself. Returns true if Slurm
-  /// does not have it.
+  /// does not have it, and slurmctld has saved that.
   bool remove_record_of(const std::string& unit, ControllerMemory& memory) {
     Event event = event_;
     event.unit = unit;
     const auto shown = SlurmNode(event, parts_).record();
-    if (shown && (!*shown || (*shown)->instance_id != instance_of(event))) return true;
+    const bool lacks = shown && (!*shown || (*shown)->instance_id != instance_of(event));
+    if (is_forgotten(unit, lacks, parts_.now(), memory)) return true;
+    if (lacks) return false;
     const auto silent = silent_for(unit, shown ? *shown : std::nullopt, parts_.now(), memory);
     if (!silent) return false;
     const std::string stays = unit + " is gone, and Slurm has no answer from its slurmd. Its record " + node_of(unit);
@@ -246,7 +248,7 @@ class ControllerHook {
     const auto left = SlurmNode(event, parts_, *silent).take_out();
     if (left && left->phase == Phase::kGone) {
       parts_.tools.log("INFO", stays + " was deleted");
-      return true;
+      return is_forgotten(unit, true, parts_.now(), memory);
     }
     waits_.push_back(stays + " stays: " + (left ? left->message : left.error().message));
     return false;

@@ -24,6 +24,26 @@ bool has(const std::vector<std::string>& words, const std::string& word) {
   return std::ranges::find(words, word) != words.end();
 }
 
+struct Resources {
+  std::uint64_t cpus = 0, memory_mib = 0;  ///< 0: not asked for.
+};
+Resources asked_for(const std::string& conf) {
+  Resources out;
+  std::uint64_t boards = 1, sockets = 0, cores = 0, threads = 1;
+  for (const slurm::conf::Setting& setting : slurm::conf::parse_node_conf(conf).settings) {
+    const std::uint64_t number = whole_number(setting.value).value_or(0);
+    if (setting.key == "CPUs" || setting.key == "Procs") out.cpus = number;
+    if (setting.key == "RealMemory") out.memory_mib = number;
+    if (setting.key == "Boards") boards = number;
+    if (setting.key == "Sockets" || setting.key == "SocketsPerBoard") sockets = number;
+    if (setting.key == "CoresPerSocket") cores = number;
+    if (setting.key == "ThreadsPerCore") threads = number;
+    if (setting.key == "Sockets") boards = 1;
+  }
+  if (out.cpus == 0) out.cpus = boards * sockets * cores * threads;
+  return out;
+}
+
 /// Judges one node. Every function returns the phase with its message.
 class Judging {
  public:
@@ -202,19 +222,7 @@ class Judging {
     return std::nullopt;
   }
   /// Returns what Slurm's record lacks of Report::conf, or "". Ignores less than so many percent of the memory.
-  [[nodiscard]] std::string less_than_asked(std::int64_t percent) const {
-    const Resources asked = asked_for();
-    const auto less = [&](std::int64_t has, std::uint64_t wanted, const char* what) {
-      return "Slurm's record has " + std::to_string(has) + " " + what + " of " + std::to_string(wanted) +
-             ": it is from before the configuration, which Slurm reads only for a new record";
-    };
-    const std::int64_t cpus = std::max<std::int64_t>(record_->cpus, 0);
-    const std::int64_t memory = std::max<std::int64_t>(record_->real_memory_mib, 0);
-    if (static_cast<std::uint64_t>(cpus) < asked.cpus) return less(cpus, asked.cpus, "CPUs");
-    if (static_cast<std::uint64_t>(memory + memory * percent / 100) < asked.memory_mib)
-      return less(memory, asked.memory_mib, "MiB of memory");
-    return "";
-  }
+  [[nodiscard]] std::string less_than_asked(int percent) const { return lacking(*record_, report_, percent); }
   [[nodiscard]] Judged outside() const {
     // The file of a new pool takes a reconfigure, after which Slurm puts the node into the partition.
     const bool early = !waited() && node_.phase != Phase::kReady && node_.phase != Phase::kInvalid;
@@ -222,26 +230,6 @@ class Judging {
     return {.phase = early ? Phase::kConfirming : Phase::kInvalid,
             .message =
                 there ? "Slurm has the node outside of the partition " + node_.pool : "Slurm has no partition " + node_.pool};
-  }
-
-  struct Resources {
-    std::uint64_t cpus = 0, memory_mib = 0;  ///< 0: not asked for.
-  };
-  [[nodiscard]] Resources asked_for() const {
-    Resources out;
-    std::uint64_t boards = 1, sockets = 0, cores = 0, threads = 1;
-    for (const slurm::conf::Setting& setting : slurm::conf::parse_node_conf(report_.conf).settings) {
-      const std::uint64_t number = whole_number(setting.value).value_or(0);
-      if (setting.key == "CPUs" || setting.key == "Procs") out.cpus = number;
-      if (setting.key == "RealMemory") out.memory_mib = number;
-      if (setting.key == "Boards") boards = number;
-      if (setting.key == "Sockets" || setting.key == "SocketsPerBoard") sockets = number;
-      if (setting.key == "CoresPerSocket") cores = number;
-      if (setting.key == "ThreadsPerCore") threads = number;
-      if (setting.key == "Sockets") boards = 1;
-    }
-    if (out.cpus == 0) out.cpus = boards * sockets * cores * threads;
-    return out;
   }
 
   /// Slurm shows when the slurmd that registered was started, by the clock of its host. A slurmctld that was started since does
@@ -351,6 +339,20 @@ std::string version_problem(std::string_view slurmd, std::string_view slurmctld)
 
 bool has_reported(const Report& report) {
   return !report.boot_id.empty() || !report.error.empty();
+}
+
+std::string lacking(const slurm::Node& record, const Report& report, int percent) {
+  const Resources asked = asked_for(report.conf);
+  const auto less = [&](std::int64_t has, std::uint64_t wanted, const char* what) {
+    return "Slurm's record has " + std::to_string(has) + " " + what + " of " + std::to_string(wanted) +
+           ": it is from before the configuration, which Slurm reads only for a new record";
+  };
+  const std::int64_t cpus = std::max<std::int64_t>(record.cpus, 0);
+  const std::int64_t memory = std::max<std::int64_t>(record.real_memory_mib, 0);
+  if (static_cast<std::uint64_t>(cpus) < asked.cpus) return less(cpus, asked.cpus, "CPUs");
+  if (static_cast<std::uint64_t>(memory + memory * percent / 100) < asked.memory_mib)
+    return less(memory, asked.memory_mib, "MiB of memory");
+  return "";
 }
 
 Judged judge(const JudgeInput& input) {

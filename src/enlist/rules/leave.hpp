@@ -27,6 +27,9 @@ inline constexpr std::string_view kLeaves = "leaving", kConfigures = "configurin
 
 /// From when on something that keeps a node is a fault. Jobs that run may take as long as they like.
 inline constexpr core::Duration kStuckAfter{120'000};
+/// How long Slurm must lack the record of a node before its deletion counts as saved: several times as long as slurmctld takes
+/// to save its state.
+inline constexpr core::Duration kSavedAfter{30'000};
 /// With Leaving::force, how long after the wish an agent counts that does not answer, or cannot do what it is asked for.
 inline constexpr core::Duration kForcedAfter{10'000};
 

@@ -315,6 +315,7 @@ class SqliteStore final : public Store {
   SqliteStore& operator=(const SqliteStore&) = delete;
 
   [[nodiscard]] const Contents& contents() const override { return state_->contents; }
+  [[nodiscard]] std::string problem() const override { return state_->problem; }
   void commit(Change change, Done done) override {
     state_->queue.emplace_back(std::move(change), std::move(done));
     if (!state_->busy) state_->wait_for_turn();
@@ -333,6 +334,7 @@ class SqliteStore final : public Store {
     core::Timer turn;
     std::deque<std::pair<Change, Done>> queue;
     std::vector<std::function<void(const Changes&)>> listeners;
+    std::string problem;  ///< Of the last write.
     bool busy = false;  ///< A commit waits for its turn or is being written.
     bool gone = false;  ///< The store is destroyed: nothing is called any more.
 
@@ -356,6 +358,7 @@ class SqliteStore final : public Store {
                    [self = weak_from_this(), changes, written, call = done] {
                      const auto state = self.lock();
                      if (!state || state->gone) return;
+                     state->problem = *written ? "" : written->error().message;
                      if (*written) state->take(*changes);
                      if (!state->gone) state->end(call, std::move(*written));
                    });

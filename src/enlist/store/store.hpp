@@ -50,6 +50,8 @@ class Store {
   static core::Result<std::unique_ptr<Store>> open(core::Loop& loop, const std::filesystem::path& file);
   virtual ~Store() = default;
   [[nodiscard]] virtual const Contents& contents() const = 0;
+  /// Returns why the last write has failed, in one line; "": it has not.
+  [[nodiscard]] virtual std::string problem() const { return {}; }
   /// Calls `change` and `done` in later turns, unless the store is destroyed before. `done` gets the error of `change`, or
   /// kUnavailable if the disk fails: then nothing has changed. Rows that are already as `change` wants them are not written.
   virtual void commit(Change change, Done done) = 0;

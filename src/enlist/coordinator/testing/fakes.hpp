@@ -17,13 +17,15 @@ class MemoryStore final : public Store {
  public:
   explicit MemoryStore(core::Loop& loop) : loop_(loop) {}
   [[nodiscard]] const Contents& contents() const override { return contents_; }
+  [[nodiscard]] std::string problem() const override { return problem_; }
   void commit(Change change, Done done) override {
     loop_.after(core::Duration{0}, [this, change = std::move(change), done = std::move(done)] {
       core::Result<Changes> changes = change(contents_);
       if (!changes) return done(std::unexpected(changes.error()));
       const bool any =
           !changes->pools.empty() || !changes->nodes.empty() || !changes->tokens.empty() || !changes->values.empty();
-      if (any && full) return done(core::fail(core::ErrorCode::kUnavailable, "the disk is full"));
+      if (any) problem_ = full ? "the disk is full" : "";
+      if (any && full) return done(core::fail(core::ErrorCode::kUnavailable, problem_));
       apply(contents_.pools, changes->pools);
       apply(contents_.nodes, changes->nodes);
       apply(contents_.tokens, changes->tokens);
@@ -53,6 +55,7 @@ class MemoryStore final : public Store {
       }
     }
   }
+  std::string problem_;
   core::Loop& loop_;
   Contents contents_;
   std::vector<std::function<void(const Changes&)>> listeners_;
