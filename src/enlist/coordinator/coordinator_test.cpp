@@ -520,7 +520,7 @@ TEST_F(CoordinatorTest, ANodeGetsOtherWordsWhenItsJobHasEnded) {
   EXPECT_EQ(deleted, 1);
 }
 
-TEST_F(CoordinatorTest, ANodeWithLessThanItsWordsGetsANewRecord) {
+TEST_F(CoordinatorTest, ANodeWithOtherResourcesThanItsWordsGetsANewRecord) {
   const core::Result<SlurmFacts> facts;
   const auto configure = [&] {
     store.commit(
@@ -538,6 +538,9 @@ TEST_F(CoordinatorTest, ANodeWithLessThanItsWordsGetsANewRecord) {
   pass(5s, more);
   EXPECT_EQ(node().phase, Phase::kReady);
   EXPECT_THAT(node().message, HasSubstr("Slurm's record has 4 CPUs of 8"));
+  more.conf = "CPUs=4 RealMemory=500";
+  pass(5s, more);
+  EXPECT_THAT(node().message, HasSubstr("Slurm's record has 1000 MiB of memory in place of 500"));
   configure();
   EXPECT_TRUE(node().configuring.restarts());
 }

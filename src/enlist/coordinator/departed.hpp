@@ -10,40 +10,17 @@
 #include <optional>
 #include <string>
 
-#include "core/clock.hpp"
 #include "core/json.hpp"
-#include "enlist/coordinator/plan.hpp"
 #include "enlist/rules/model.hpp"
-#include "plan/plan.hpp"
 
 namespace enlist {
 
 /// The name of the value in Contents::values: an object that maps names to nodes. There is no value without departed nodes.
 inline constexpr const char* kDepartedValue = "departed-nodes";
 
-/// Puts a departed node, of which slurmctld has the record again, back among the nodes. Does nothing if it is not departed.
-struct ReturnNode final : plan::Act {
-  explicit ReturnNode(std::string name) : node(std::move(name)) {}
-  [[nodiscard]] core::Json describe() const override { return {{"act", "enlist.ReturnNode"}, {"node", node}}; }
-  [[nodiscard]] Withhold withhold() const override { return Withhold::kNever; }
-  std::string node;
-};
-
-/// Forgets a departed node.
-struct ForgetDeparted final : plan::Act {
-  explicit ForgetDeparted(std::string name) : node(std::move(name)) {}
-  [[nodiscard]] core::Json describe() const override { return {{"act", "enlist.ForgetDeparted"}, {"node", node}}; }
-  std::string node;
-};
-
 /// Returns the departed nodes among the values of the store. What cannot be read is not among them.
 [[nodiscard]] std::map<std::string, Node> departed_nodes(const std::map<std::string, core::Json>& values);
 /// Returns the value to store; nullopt if there are none.
 [[nodiscard]] std::optional<core::Json> departed_value(const std::map<std::string, Node>& departed);
-/// Returns a node that has left as it is remembered: it leaves, and no host speaks for it.
-[[nodiscard]] Node departed(const Node& left);
-
-/// Plans for NodeObserved::departed.
-[[nodiscard]] plan::Plan plan_departed(const NodeObserved& observed);
 
 }  // namespace enlist

@@ -72,7 +72,7 @@ core::Result<Changes> keep(const Contents& now, const std::vector<std::string>& 
     if (leaves) {
       node.leaving = {};
     } else {
-      node.configuring = {};
+      node.configuring = {.taken_back = true};
     }
     node.phase = Phase::kConfirming;
     node.message = "it stays; Slurm is asked";

@@ -50,8 +50,8 @@ core::Result<Changes> configure(const Contents& now, const SlurmNow& slurm, cons
   Configuring& wish = node.configuring;
   // Slurm may have the record from before, and reads the words only for a new one.
   const slurm::Node* record = slurm.snapshot->node(name);
-  const bool lacks = record != nullptr && is_of(*record, node) && !lacking(*record, node.report, 1).empty();
-  const bool anew = !wish.wanted && (node.phase == Phase::kInvalid || lacks) && words == node.node_conf;
+  const bool differs = record != nullptr && is_of(*record, node) && !differs_from_conf(*record, node.report).empty();
+  const bool anew = !wish.wanted && (node.phase == Phase::kInvalid || differs) && words == node.node_conf;
   if (words == (wish.wanted ? wish.conf : node.node_conf) && !anew) return Changes{};
   // They were good once, and nothing is started with them.
   const bool takes_back = words == node.node_conf && !wish.stop && !anew;
@@ -66,7 +66,7 @@ core::Result<Changes> configure(const Contents& now, const SlurmNow& slurm, cons
   if (restarted && wish.stop) {
     wish.conf = words;
   } else if (takes_back) {
-    wish = {};
+    wish = {.taken_back = true};
     node.message = "it keeps its words; Slurm is asked";
   } else if (!anew &&
              differ_live(merged_conf(pool_conf, node.node_conf).value_or(""), merged_conf(pool_conf, words).value_or(""))) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "enlist/coordinator/departed.hpp"
 #include "enlist/rules/node_conf.hpp"
 
 namespace enlist {
@@ -152,9 +151,9 @@ bool is_back(const NodeObserved& observed) {
 }
 
 /// Reports whether the record is the one that was deleted so that the node gets other words. slurmctld has it again if it was
-/// killed before it had saved the deletion (departed.hpp). A new record would begin behind the gate, with another reason.
-bool is_from_before(const slurm::Node& record, const Node& node, Phase phase) {
-  return phase == Phase::kInvalid && !node.configuring.wanted && record.state.drains() &&
+/// killed before it had saved the deletion (departed.hpp). A new record begins behind the gate, with another reason.
+bool is_from_before(const slurm::Node& record, const Node& node) {
+  return !node.configuring.wanted && !node.configuring.taken_back && record.state.drains() &&
          slurm::Holds::read(record.reason).why(Owner::kEnlistment) == kConfigures;
 }
 
@@ -205,6 +204,22 @@ bool add_restore(const NodeObserved& observed, const slurm::Node& record, const 
   return true;
 }
 
+/// Plans for NodeObserved::departed.
+plan::Plan plan_departed(const NodeObserved& observed) {
+  plan::Plan out;
+  out.wake_after(core::Duration{5'000}, "slurmctld may lose the deletion of the record");
+  if (!observed.slurm || !observed.slurm->complete()) return out;
+  const Node& node = *observed.departed;
+  const slurm::Node* record = observed.slurm->node(node.name);
+  if (record != nullptr && is_of(*record, node)) {
+    out.lane("node").add({{"return", "node", node.name}, node.message, std::make_shared<ReturnNode>(node.name)});
+  } else if (observed.absent_since && observed.slurm->requested_at - *observed.absent_since >= kSavedAfter) {
+    out.lane("node").add(
+        {{"forget", "departed node", node.name}, "slurmctld has saved the deletion", std::make_shared<ForgetDeparted>(node.name)});
+  }
+  return out;
+}
+
 }  // namespace
 
 core::Json RecordPhase::describe() const {
@@ -218,6 +233,24 @@ core::Json RecordPhase::describe() const {
 
 std::string gate_reason() {
   return slurm::Holds().hold(Owner::kEnlistment, kGate).reason();
+}
+
+Node departed(const Node& left) {
+  Node out;
+  out.name = left.name;
+  out.pool = left.pool;
+  // The host may join again with its key, as another node.
+  out.key = "departed";
+  out.revoked = true;
+  out.joined = left.joined;
+  out.report.hostname = left.report.hostname;
+  out.report.instance_id = left.report.instance_id;
+  out.report.left = true;
+  out.confirmed = left.confirmed;
+  out.phase = Phase::kDraining;
+  out.message = "slurmctld has its record again: it was killed before it had saved that the record was deleted";
+  out.leaving = {.wanted = true, .stop = true, .since = left.leaving.since};
+  return out;
 }
 
 LeaveInput leave_input(const NodeObserved& observed) {
@@ -270,8 +303,8 @@ plan::Plan plan_node(const NodeObserved& observed) {
     record->heard_at = observed.heard_at;
   }
   if (known && fits && node.configuring.live) record->configuring = {};
-  const bool returned = in_slurm != nullptr && is_from_before(*in_slurm, node, judged.phase);
-  if (returned && !record->leaving.wanted) {
+  const bool from_before = in_slurm != nullptr && !record->leaving.wanted && is_from_before(*in_slurm, node);
+  if (from_before) {
     record->configuring = {.wanted = true, .conf = node.node_conf, .since = core::whole_seconds(observed.context.now)};
     record->phase = Phase::kDraining;
     record->message = "Slurm has its record from before it got its words again; it gets them anew";
@@ -294,7 +327,7 @@ plan::Plan plan_node(const NodeObserved& observed) {
               "the host has booted, and its check has not passed yet",
               slurm::drain_nodes(observed.cluster, Owner::kEnlistment, {node.name}, std::string(kGate))});
   }
-  if (judged.open_gate && !add_restore(observed, *in_slurm, marks, lane)) {
+  if (judged.open_gate && !from_before && !add_restore(observed, *in_slurm, marks, lane)) {
     lane.add({{"open the gate of", "Slurm node", node.name},
               "Slurm shows this slurmd with the values asked for, and the host's check has passed",
               slurm::resume_node(observed.cluster, Owner::kEnlistment, node.name, in_slurm->reason)});

@@ -64,6 +64,24 @@ struct ForgetNode final : plan::Act {
   [[nodiscard]] core::Json describe() const override { return {{"act", "enlist.ForgetNode"}, {"node", seen.name}}; }
 };
 
+/// Puts a departed node, of which slurmctld has the record again, back among the nodes. Does nothing if it is not departed.
+struct ReturnNode final : plan::Act {
+  explicit ReturnNode(std::string name) : node(std::move(name)) {}
+  [[nodiscard]] core::Json describe() const override { return {{"act", "enlist.ReturnNode"}, {"node", node}}; }
+  [[nodiscard]] Withhold withhold() const override { return Withhold::kNever; }
+  std::string node;
+};
+
+/// Forgets a departed node.
+struct ForgetDeparted final : plan::Act {
+  explicit ForgetDeparted(std::string name) : node(std::move(name)) {}
+  [[nodiscard]] core::Json describe() const override { return {{"act", "enlist.ForgetDeparted"}, {"node", node}}; }
+  std::string node;
+};
+
+/// Returns a node that has left as it is remembered: it leaves, and no host speaks for it.
+[[nodiscard]] Node departed(const Node& left);
+
 struct NodeObserved {
   plan::Context context;
   slurm::ClusterKey cluster;

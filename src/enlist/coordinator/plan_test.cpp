@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "core/testing/manual_loop.hpp"
-#include "enlist/coordinator/departed.hpp"
 
 namespace enlist {
 namespace {
@@ -366,20 +365,21 @@ TEST_F(WordsPlanTest, WhatPeopleHaveSetIsWrittenDownBeforeTheRecordIsDeleted) {
 }
 
 TEST_F(WordsPlanTest, AWishThatIsTakenBackOpensTheNode) {
-  node.configuring = {};
+  node.configuring = {.taken_back = true};
   node.phase = Phase::kConfirming;
   EXPECT_THAT(steps(plan()), ElementsAre("record phase gpu-1: Enlisted", "open the gate of Slurm node gpu-1"));
 }
 
-TEST_F(WordsPlanTest, AnInvalidRecordFromBeforeTheWordsIsDeletedAgain) {
+TEST_F(WordsPlanTest, ARecordFromBeforeTheWordsIsDeletedAgain) {
   node.configuring = {};
   node.node_conf = "CPUs=2";
   node.phase = Phase::kStarting;
-  record.state.flags.insert("INVALID_REG");
-  const RecordPhase anew = recorded(plan());
-  EXPECT_TRUE(anew.configuring.restarts());
-  EXPECT_EQ(anew.configuring.conf, "CPUs=2");
-  EXPECT_EQ(anew.phase, Phase::kDraining);
+  for (const bool invalid : {false, true}) {
+    if (invalid) record.state.flags.insert("INVALID_REG");
+    EXPECT_THAT(steps(plan()), ElementsAre("record phase gpu-1: Draining")) << "the gate stays closed";
+    EXPECT_TRUE(recorded(plan()).configuring.restarts());
+    EXPECT_EQ(recorded(plan()).configuring.conf, "CPUs=2");
+  }
   record.reason = gate_reason();
   EXPECT_FALSE(recorded(plan()).configuring.wanted) << "a new record is invalid by itself";
 }

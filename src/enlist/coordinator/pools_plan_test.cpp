@@ -304,6 +304,34 @@ TEST_F(PoolsPlan, RollsBackWhileThePoolsChange) {
   EXPECT_EQ(recorded().offered, files(cpu));
 }
 
+TEST_F(PoolsPlan, AnotherKeyIsOfferedWithTheAcceptedPoolsBeforeARefusedPool) {
+  observed.pools = both;
+  State refused = state_of(cpu);
+  refused.refused_hash = hash(both);
+  refused.refused_reason = "bad line";
+  refused.refused_at = observed.context.now;
+  refused.refusals = 1;
+  store(refused);
+  observed.key_mark = "k2";
+  (void)steps();
+  EXPECT_EQ(recorded().offered_hash, hash_of(pool_file(cpu, "k2")));
+  EXPECT_EQ(recorded().refused_hash, "");
+  // slurmctld loads it. The refused pool is offered again afterwards.
+  store([&] {
+    State out;
+    out.offered = {{std::string(kPoolFile), pool_file(cpu, "k2")}};
+    out.offered_hash = out.accepted_hash = hash_of(pool_file(cpu, "k2"));
+    return out;
+  }());
+  observed.file = pool_file(cpu, "k2");
+  const std::string name = slurm::conf::marker_name(slurm::Owner::kEnlistment, hash_of(pool_file(cpu, "k2")));
+  load(cpu);
+  snapshot->partitions[name] = {name, "", "INACTIVE"};
+  snapshot->partitions.erase(slurm::conf::marker_name(slurm::Owner::kEnlistment, hash(cpu)));
+  (void)steps();
+  EXPECT_EQ(recorded().offered_hash, hash_of(pool_file(both, "k2")));
+}
+
 TEST_F(PoolsPlan, WithoutSlurmOffersNothing) {
   observed.pools = both;
   snapshot->health = slurm::Snapshot::Health::kStale;

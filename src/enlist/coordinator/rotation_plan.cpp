@@ -18,14 +18,15 @@ plan::StepId write_id(const Rotation& state) {
   return {"write", "auth key", "", std::string(to_string(state.phase))};
 }
 
-/// True if slurmctld has last accepted a file with this mark.
-bool accepts(const rollout::State& stored, const std::string& mark) {
+/// True if slurmctld has refused the file with this mark, and with the pools that it had accepted (pools_plan.cpp): the keys are
+/// the cause.
+bool refuses_key(const rollout::State& stored, const std::string& mark) {
   const rollout::Files files = stored.accepted_files();
-  return !files.empty() && key_revision_of(files.begin()->second) == mark;
+  if (files.empty() || key_revision_of(files.begin()->second) == mark) return false;
+  return stored.refused_hash == hash_of(with_key_revision(files.begin()->second, mark));
 }
 
 Rotating judge_now(const Rotation& state, const RotationObserved& observed) {
-  const std::string wanted = pool_file(observed.pools, state.mark), hash = hash_of(wanted);
   RotationInput in{.state = state,
                    .keys = observed.keys,
                    .nodes = observed.nodes,
@@ -37,7 +38,7 @@ Rotating judge_now(const Rotation& state, const RotationObserved& observed) {
                    .mono = observed.context.mono};
   // slurmctld may run with the mark, and refuse a pool that was made since.
   const auto stored = observed.pool_file ? rollout_from_json(*observed.pool_file) : rollout::State{};
-  std::vector<std::string> marked{wanted};
+  std::vector<std::string> marked{pool_file(observed.pools, state.mark)};
   if (stored) {
     for (const rollout::Files& files : {stored->offered, stored->accepted}) {
       for (const auto& [name, text] : files) {
@@ -47,7 +48,7 @@ Rotating judge_now(const Rotation& state, const RotationObserved& observed) {
   }
   const std::optional<std::string> loaded = rollout::loaded(Owner::kEnlistment, observed.slurm);
   in.loaded = loaded && std::ranges::any_of(marked, [&](const std::string& text) { return hash_of(text) == *loaded; });
-  if (stored && stored->refused_hash == hash && stored->refused_at && !accepts(*stored, state.mark)) {
+  if (stored && stored->refused_at && refuses_key(*stored, state.mark)) {
     in.refused.emplace(*stored->refused_at, stored->refused_reason);
     in.next_try = rollout::next_try(*stored).value_or(observed.context.now);
   }

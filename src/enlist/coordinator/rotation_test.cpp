@@ -21,6 +21,7 @@ using namespace std::chrono_literals;
 using core::ErrorCode;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::Not;
 
 constexpr core::WallTime kNoon{core::Duration{1'800'000'000'000}};
@@ -236,15 +237,15 @@ struct RotationMarkTest : RotationPlanTest {
     out->partitions[name] = {name, "", "INACTIVE"};
     return out;
   }
-  /// Returns what is observed after slurmctld has refused the pool "bad", which was offered with the mark.
-  RotationObserved refused(const std::string& accepted) {
+  /// Returns what is observed after slurmctld has refused a file, which was offered after `accepted`.
+  RotationObserved refused(const std::string& accepted, const std::string& offered) {
     RotationObserved out = observed();
     out.context.now = kNoon;
-    out.pools["bad"] = {.name = "bad"};
+    out.pools = kBad;
     slurm::rollout::State rollout;
     rollout.offered[std::string(kPoolFile)] = accepted;
     rollout.offered_hash = rollout.accepted_hash = hash_of(accepted);
-    rollout.refused_hash = hash_of(pool_file(out.pools, mark));
+    rollout.refused_hash = hash_of(offered);
     rollout.refused_reason = "bad words";
     rollout.refused_at = kNoon;
     rollout.refusals = 1;
@@ -252,11 +253,12 @@ struct RotationMarkTest : RotationPlanTest {
     out.slurm = runs_with(accepted);
     return out;
   }
+  const std::map<std::string, Pool> kBad{{"bad", {.name = "bad"}}};
   std::string mark;
 };
 
 TEST_F(RotationMarkTest, APoolThatIsRefusedSinceDoesNotConcernTheKey) {
-  const RotationObserved now = refused(pool_file({}, mark));
+  const RotationObserved now = refused(pool_file({}, mark), pool_file(kBad, mark));
   const plan::Plan plan = plan_rotation(now);
   const auto record = std::dynamic_pointer_cast<const RecordRotation>(plan.lanes().at("auth key").groups().front().front().act);
   ASSERT_TRUE(record);
@@ -267,7 +269,9 @@ TEST_F(RotationMarkTest, APoolThatIsRefusedSinceDoesNotConcernTheKey) {
 }
 
 TEST_F(RotationMarkTest, ARefusalBeforeItHasLoadedTheKeysStepsBack) {
-  const plan::Plan plan = plan_rotation(refused(pool_file({})));
+  EXPECT_THAT(plan_rotation(refused(pool_file({}), pool_file(kBad))).lanes().at("auth key").groups(), IsEmpty())
+      << "a pool that was refused before";
+  const plan::Plan plan = plan_rotation(refused(pool_file({}), pool_file({}, mark)));
   const auto record = std::dynamic_pointer_cast<const RecordRotation>(plan.lanes().at("auth key").groups().front().front().act);
   ASSERT_TRUE(record);
   EXPECT_EQ(rotation_from(record->next)->phase, RotationPhase::kReturn);
@@ -282,6 +286,9 @@ TEST(PoolFileTest, TheRevisionOfTheKeyMakesAnotherFile) {
   EXPECT_TRUE(same_pools(pool_file(gpu, "r1"), pool_file(gpu)));
   EXPECT_FALSE(same_pools(pool_file(gpu, "r1"), pool_file({}, "r1")));
   EXPECT_FALSE(same_pools(pool_file(gpu), "PartitionName=gpu\n"));
+  EXPECT_EQ(with_key_revision(pool_file(gpu, "r1"), "r2"), pool_file(gpu, "r2"));
+  EXPECT_EQ(with_key_revision(pool_file(gpu, "r1"), ""), pool_file(gpu));
+  EXPECT_EQ(with_key_revision(pool_file({}), "r1"), pool_file({}, "r1"));
 
   EXPECT_EQ(pool_file({}), pool_file({}, ""));
   EXPECT_NE(hash_of(pool_file({}, "r1")), hash_of(pool_file({})));

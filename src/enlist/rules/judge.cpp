@@ -44,6 +44,25 @@ Resources asked_for(const std::string& conf) {
   return out;
 }
 
+Resources resources_of(const slurm::Node& record) {
+  return {.cpus = static_cast<std::uint64_t>(std::max<std::int64_t>(record.cpus, 0)),
+          .memory_mib = static_cast<std::uint64_t>(std::max<std::int64_t>(record.real_memory_mib, 0))};
+}
+
+constexpr const char* kFromBefore = ": it is from before the configuration, which Slurm reads only for a new record";
+
+/// Returns what Slurm's record lacks of Report::conf, or "". Ignores less than so many percent of the memory.
+std::string less_than_asked(const slurm::Node& record, const Report& report, std::uint64_t percent) {
+  const Resources asked = asked_for(report.conf), has = resources_of(record);
+  const auto less = [](std::uint64_t there, std::uint64_t wanted, const char* what) {
+    return "Slurm's record has " + std::to_string(there) + " " + what + " of " + std::to_string(wanted) + kFromBefore;
+  };
+  if (has.cpus < asked.cpus) return less(has.cpus, asked.cpus, "CPUs");
+  if (has.memory_mib + has.memory_mib * percent / 100 < asked.memory_mib)
+    return less(has.memory_mib, asked.memory_mib, "MiB of memory");
+  return "";
+}
+
 /// Judges one node. Every function returns the phase with its message.
 class Judging {
  public:
@@ -218,11 +237,10 @@ class Judging {
     if (!has(record_->features, node_.pool))
       return bad("Slurm's record lacks the feature " + node_.pool + ", so that the node is not in its pool");
     // A confirmed node keeps its record, and a host may have some MiB more after an update of its kernel.
-    if (const std::string less = less_than_asked(0); !less.empty() && node_.confirmed.empty()) return bad(less);
+    if (const std::string less = less_than_asked(*record_, report_, 0); !less.empty() && node_.confirmed.empty())
+      return bad(less);
     return std::nullopt;
   }
-  /// Returns what Slurm's record lacks of Report::conf, or "". Ignores less than so many percent of the memory.
-  [[nodiscard]] std::string less_than_asked(int percent) const { return lacking(*record_, report_, percent); }
   [[nodiscard]] Judged outside() const {
     // The file of a new pool takes a reconfigure, after which Slurm puts the node into the partition.
     const bool early = !waited() && node_.phase != Phase::kReady && node_.phase != Phase::kInvalid;
@@ -261,7 +279,7 @@ class Judging {
     Judged out{.phase = comes ? Phase::kEnlisted : Phase::kReady,
                .message = comes ? "the gate is open; Slurm waits for slurmd to respond" : state_words(),
                .gate_decided = report_.check_passed && boot_known()};
-    if (const std::string less = less_than_asked(1); !less.empty()) add(out.message, less);
+    if (const std::string differs = differs_from_conf(*record_, report_); !differs.empty()) add(out.message, differs);
     if (const std::string start = start_words(); !start.empty()) add(out.message, start);
     if (record_->state.drains()) {
       // The hold is not ours to undo, whoever set it.
@@ -341,17 +359,17 @@ bool has_reported(const Report& report) {
   return !report.boot_id.empty() || !report.error.empty();
 }
 
-std::string lacking(const slurm::Node& record, const Report& report, int percent) {
-  const Resources asked = asked_for(report.conf);
-  const auto less = [&](std::int64_t has, std::uint64_t wanted, const char* what) {
-    return "Slurm's record has " + std::to_string(has) + " " + what + " of " + std::to_string(wanted) +
-           ": it is from before the configuration, which Slurm reads only for a new record";
+std::string differs_from_conf(const slurm::Node& record, const Report& report) {
+  constexpr std::uint64_t kTolerance = 1;
+  const std::string less = less_than_asked(record, report, kTolerance);
+  if (!less.empty()) return less;
+  const Resources asked = asked_for(report.conf), has = resources_of(record);
+  const auto more = [](std::uint64_t there, std::uint64_t wanted, const char* what) {
+    return "Slurm's record has " + std::to_string(there) + " " + what + " in place of " + std::to_string(wanted) + kFromBefore;
   };
-  const std::int64_t cpus = std::max<std::int64_t>(record.cpus, 0);
-  const std::int64_t memory = std::max<std::int64_t>(record.real_memory_mib, 0);
-  if (static_cast<std::uint64_t>(cpus) < asked.cpus) return less(cpus, asked.cpus, "CPUs");
-  if (static_cast<std::uint64_t>(memory + memory * percent / 100) < asked.memory_mib)
-    return less(memory, asked.memory_mib, "MiB of memory");
+  if (asked.cpus != 0 && has.cpus > asked.cpus) return more(has.cpus, asked.cpus, "CPUs");
+  if (asked.memory_mib != 0 && has.memory_mib * 100 > asked.memory_mib * (100 + kTolerance))
+    return more(has.memory_mib, asked.memory_mib, "MiB of memory");
   return "";
 }
 

@@ -35,9 +35,9 @@ struct Judged {
   bool register_again = false;
 };
 
-/// Returns what Slurm's record lacks of the CPUs and the memory in Report::conf, in one line; "": nothing. Ignores less than so
-/// many percent of the memory: a host may have some MiB more after an update of its kernel.
-[[nodiscard]] std::string lacking(const slurm::Node& record, const Report& report, int percent);
+/// Returns in which CPUs or memory Slurm's record differs from Report::conf, in one line; "": in none. Ignores a difference of
+/// one percent of the memory: a host may have some MiB more or less after an update of its kernel.
+[[nodiscard]] std::string differs_from_conf(const slurm::Node& record, const Report& report);
 
 /// True if the agent of a host was heard of since the host has joined. The join itself tells its name and version.
 [[nodiscard]] bool has_reported(const Report& report);

@@ -109,6 +109,7 @@ struct Configuring {
   bool stop = false;   ///< The host may have stopped slurmd.
   std::string conf{};  ///< The words.
   core::WallTime since{};
+  bool taken_back = false;  ///< The last wish was taken back. Slurm's record may still be drained for it.
   /// Reports whether slurmd must be started with another record, so that the node leaves Slurm for a moment.
   [[nodiscard]] bool restarts() const { return wanted && !live; }
   friend bool operator==(const Configuring&, const Configuring&) = default;

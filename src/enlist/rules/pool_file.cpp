@@ -263,6 +263,19 @@ std::string marker_begin() {
   return "PartitionName=" + conf::marker_name(Owner::kEnlistment, "");
 }
 
+/// Returns what stands before the key revision and the marker.
+std::string_view lines_of_pools(std::string_view pool_file) {
+  const std::size_t key = pool_file.rfind("\n" + std::string(kKeyMark)), marker = pool_file.rfind("\n" + marker_begin());
+  const std::size_t end = std::min(key, marker);
+  return pool_file.substr(0, end == std::string_view::npos ? end : end + 1);
+}
+
+/// Returns the file with these lines of pools, the key revision and the marker.
+std::string marked(std::string text, std::string_view key_revision) {
+  if (!key_revision.empty()) text += std::string(kKeyMark) + std::string(key_revision) + "\n";
+  return text + conf::marker_partition(Owner::kEnlistment, core::short_digest(text)) + "\n";
+}
+
 }  // namespace
 
 core::Result<void> check_partition_conf(std::string_view words) {
@@ -302,9 +315,11 @@ std::string pool_file(const std::map<std::string, Pool>& pools, std::string_view
     }
     out.add(std::move(entry));
   }
-  std::string text = std::string(kFileMark) + out.render();
-  if (!key_revision.empty()) text += std::string(kKeyMark) + std::string(key_revision) + "\n";
-  return text + conf::marker_partition(Owner::kEnlistment, core::short_digest(text)) + "\n";
+  return marked(std::string(kFileMark) + out.render(), key_revision);
+}
+
+std::string with_key_revision(std::string_view pool_file, std::string_view key_revision) {
+  return marked(std::string(lines_of_pools(pool_file)), key_revision);
 }
 
 std::string_view key_revision_of(std::string_view pool_file) {
@@ -315,11 +330,7 @@ std::string_view key_revision_of(std::string_view pool_file) {
 }
 
 bool same_pools(std::string_view one, std::string_view other) {
-  const auto pools = [](std::string_view text) {
-    const std::size_t key = text.rfind("\n" + std::string(kKeyMark)), marker = text.rfind("\n" + marker_begin());
-    return text.substr(0, std::min(key, marker));
-  };
-  return pools(one) == pools(other);
+  return lines_of_pools(one) == lines_of_pools(other);
 }
 
 std::string hash_of(std::string_view pool_file) {
