@@ -327,6 +327,7 @@ void SimSlurm::lose_state() {
                     .told = job.doomed});
   }
   nodes_.clear();
+  deleted_.clear();
   jobs_.clear();
   given_.clear();
   last_job_ = 0;

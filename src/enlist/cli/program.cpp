@@ -362,9 +362,10 @@ class Commands {
 
   [[nodiscard]] core::Result<core::Json> ask(const std::string& path, const core::Json& body = nullptr) const {
     auto answer = outside_.ask(flags_.connection, path, body);
-    const std::string problem = answer ? core::get_string(*answer, {"problem"}) : "";
+    const std::string problem = answer ? core::get_string(*answer, {"store_problem"}) : "";
     if (!problem.empty() && !std::exchange(warned_, true))
-      outside_.write_err("slurm-enlist: warning: the coordinator cannot store anything: " + problem + "\n");
+      outside_.write_err("slurm-enlist: warning: the last write to the records of the coordinator has failed: " + problem +
+                         "\n");
     return answer;
   }
 

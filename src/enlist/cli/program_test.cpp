@@ -141,9 +141,11 @@ TEST_F(ProgramTest, ListsAreTablesOrJson) {
             "NAME  NODES  READY  PARTITION   NODE-CONF  PROBLEM\n"
             "gpu   2      1      MaxTime=60  -          -\n");
   EXPECT_EQ(err, "");
-  answers["/v1/nodes"]["problem"] = "coordinator.db: database or disk is full";
+  answers["/v1/nodes"]["store_problem"] = "coordinator.db: database or disk is full";
   EXPECT_EQ(run("node list"), 0);
-  EXPECT_EQ(err, "slurm-enlist: warning: the coordinator cannot store anything: coordinator.db: database or disk is full\n");
+  EXPECT_EQ(err,
+            "slurm-enlist: warning: the last write to the records of the coordinator has failed: coordinator.db: database or "
+            "disk is full\n");
   EXPECT_EQ(run("node list -o json --coordinator 127.0.0.1:7000 --state /tmp/x"), 0);
   EXPECT_EQ(*core::parse_json(out), answers["/v1/nodes"]["nodes"]);
   EXPECT_EQ(to.address, "127.0.0.1:7000");
@@ -333,6 +335,7 @@ TEST_F(ProgramTest, TheStatusOfARotationIsShown) {
   answers["/v1/rotation"] = {{"phase", "Spread"}, {"running", true}, {"problem", "somebody else has changed the keys"}};
   run("rotate status");
   EXPECT_EQ(out, "Spread\n  problem: somebody else has changed the keys\n");
+  EXPECT_EQ(err, "");
   run("rotate status -o json");
   EXPECT_EQ(core::parse_json(out), answers["/v1/rotation"]);
 }

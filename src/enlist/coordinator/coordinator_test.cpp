@@ -10,6 +10,7 @@
 #include "core/testing/fake_random.hpp"
 #include "core/testing/manual_loop.hpp"
 #include "enlist/coordinator/departed.hpp"
+#include "enlist/coordinator/leaving.hpp"
 #include "enlist/coordinator/node_words.hpp"
 #include "enlist/coordinator/testing/fakes.hpp"
 #include "enlist/rules/pool_file.hpp"
@@ -413,7 +414,7 @@ struct DepartedTest : CoordinatorTest {
     EXPECT_TRUE(store.contents().nodes.empty());
     EXPECT_EQ(deleted, 1);
   }
-  [[nodiscard]] bool remembered() const { return store.contents().values.contains(kDepartedValue); }
+  [[nodiscard]] bool remembered() const { return !departed_nodes(store.contents().values).empty(); }
 };
 
 // Requirement 21
@@ -429,6 +430,9 @@ TEST_F(DepartedTest, ARecordThatSlurmctldHasAgainIsDrainedAndDeletedAgain) {
   EXPECT_THAT(node().message, HasSubstr("jobs run there: 7"));
   EXPECT_EQ(ask("/v1/sync", to_json(Sync{kRuns})), 403) << "no host speaks for it";
   EXPECT_EQ(deleted, 1);
+  const auto kept = keep(store.contents(), {"gpu-1"});
+  ASSERT_FALSE(kept);
+  EXPECT_THAT(kept.error().message, HasSubstr("node gpu-1 has left; its record in Slurm is deleted again"));
   show_job("");
   show("i1", R"("IDLE","DRAIN","NOT_RESPONDING")", "slurm-enlist: leaving");
   loop.advance(10s);
@@ -524,7 +528,9 @@ TEST_F(CoordinatorTest, ANodeWithOtherResourcesThanItsWordsGetsANewRecord) {
   const core::Result<SlurmFacts> facts;
   const auto configure = [&] {
     store.commit(
-        [&](const Contents& now) { return enlist::configure(now, {facts, clusters.snapshot(kCluster)}, "gpu-1", "", {}); },
+        [&](const Contents& now) {
+          return enlist::configure(now, {facts, clusters.snapshot(kCluster)}, "gpu-1", "", {});
+        },
         [](const core::Result<void>& done) { EXPECT_TRUE(done) << done.error().message; });
     loop.advance(10ms);
   };

@@ -1,4 +1,4 @@
-// The nodes that have left a moment ago, in the store's value kDepartedValue.
+// The nodes that have left a moment ago: one value of the store for each.
 //
 // slurmctld writes its state to disk up to five seconds after a change (SAVE_MAX_WAIT in slurmctld's state_save.c). If it is
 // killed before that, it starts again with the record of a node that was deleted, and would give jobs to it. The coordinator
@@ -9,18 +9,18 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/json.hpp"
 #include "enlist/rules/model.hpp"
 
 namespace enlist {
 
-/// The name of the value in Contents::values: an object that maps names to nodes. There is no value without departed nodes.
-inline constexpr const char* kDepartedValue = "departed-nodes";
-
-/// Returns the departed nodes among the values of the store. What cannot be read is not among them.
-[[nodiscard]] std::map<std::string, Node> departed_nodes(const std::map<std::string, core::Json>& values);
-/// Returns the value to store; nullopt if there are none.
-[[nodiscard]] std::optional<core::Json> departed_value(const std::map<std::string, Node>& departed);
+/// Returns the name of the value in Contents::values that has the departed node, as JSON.
+[[nodiscard]] std::string departed_value(const std::string& node);
+/// Returns the departed node of this name; nullopt if there is none, or if its value cannot be read.
+[[nodiscard]] std::optional<Node> departed_node(const std::map<std::string, core::Json>& values, const std::string& node);
+/// Returns the names of all departed nodes.
+[[nodiscard]] std::vector<std::string> departed_nodes(const std::map<std::string, core::Json>& values);
 
 }  // namespace enlist

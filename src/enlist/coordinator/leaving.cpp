@@ -60,6 +60,8 @@ core::Result<Changes> keep(const Contents& now, const std::vector<std::string>& 
     Node node = now.nodes.at(name);
     const bool leaves = node.leaving.wanted;
     if (!leaves && !node.configuring.restarts()) continue;
+    if (node.key == kDepartedKey)
+      return core::fail(ErrorCode::kConflict, fmt::format("node {} has left; its record in Slurm is deleted again", name));
     if (!leaves && node.configuring.stop)
       return core::fail(ErrorCode::kConflict,
                         fmt::format("node {} is about to start with its new words; others can be set with node config", name));

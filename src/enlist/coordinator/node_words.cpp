@@ -71,7 +71,11 @@ core::Result<Changes> configure(const Contents& now, const SlurmNow& slurm, cons
   } else if (!anew &&
              differ_live(merged_conf(pool_conf, node.node_conf).value_or(""), merged_conf(pool_conf, words).value_or(""))) {
     say_live(pool_conf, words, node);
-    wish = {.wanted = true, .live = true, .conf = words, .since = core::whole_seconds(at)};
+    wish = {.wanted = true,
+            .live = true,
+            .conf = words,
+            .since = core::whole_seconds(at),
+            .taken_back = restarted || wish.taken_back};
   } else {
     wish = {.wanted = true, .conf = words, .since = core::whole_seconds(at)};
     node.phase = Phase::kDraining;

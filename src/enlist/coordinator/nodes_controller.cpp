@@ -25,7 +25,7 @@ NodesController::Seen& NodesController::seen_of(const std::string& node) {
 
 void NodesController::start() {
   for (const auto& [name, node] : store_.contents().nodes) wake_({"", name});
-  for (const auto& [name, node] : departed_nodes(store_.contents().values)) wake_({"", name});
+  for (const std::string& name : departed_nodes(store_.contents().values)) wake_({"", name});
 }
 
 bool NodesController::reports(const Node& node, const Report& report) {
@@ -62,9 +62,9 @@ void NodesController::changed(const Changes& changes) {
 void NodesController::changed(const slurm::Change& change) {
   if (change.cluster != cluster_) return;
   if (change.health) return start();
-  const std::map<std::string, Node> departed = departed_nodes(store_.contents().values);
   for (const std::string& name : change.nodes) {
-    if (store_.contents().nodes.contains(name) || departed.contains(name)) wake_({"", name});
+    const bool known = store_.contents().nodes.contains(name) || store_.contents().values.contains(departed_value(name));
+    if (known) wake_({"", name});
   }
 }
 
@@ -122,13 +122,11 @@ std::shared_ptr<const NodeObserved> NodesController::observe_typed(const run::Ke
 }
 
 void NodesController::observe_departed(const std::string& node, NodeObserved& out) {
-  std::map<std::string, Node> all = departed_nodes(store_.contents().values);
-  auto departed = all.extract(node);
-  if (departed.empty()) {
+  out.departed = departed_node(store_.contents().values, node);
+  if (!out.departed) {
     seen_.erase(node);
     return;
   }
-  out.departed = std::move(departed.mapped());
   out.slurm = clusters_.snapshot(cluster_);
   Seen& seen = seen_of(node);
   if (out.slurm && out.slurm->complete()) {

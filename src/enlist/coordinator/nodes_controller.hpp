@@ -47,8 +47,8 @@ class NodesController final : public run::TypedController<NodeObserved> {
     int registered = 0;
     std::optional<core::MonoTime> leave_asked_at{}, kept_since{};
     std::optional<core::MonoTime> absent_since{};  ///< NodeObserved::absent_since.
-    std::string leave_asked{};  ///< What is wished: "leave", or the other words. "": neither.
-    std::string kept_by{};      ///< Leaves::kept_by.
+    std::string leave_asked{};                     ///< What is wished: "leave", or the other words. "": neither.
+    std::string kept_by{};                         ///< Leaves::kept_by.
     Boots boots{};
   };
   Seen& seen_of(const std::string& node);

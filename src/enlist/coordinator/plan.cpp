@@ -214,8 +214,9 @@ plan::Plan plan_departed(const NodeObserved& observed) {
   if (record != nullptr && is_of(*record, node)) {
     out.lane("node").add({{"return", "node", node.name}, node.message, std::make_shared<ReturnNode>(node.name)});
   } else if (observed.absent_since && observed.slurm->requested_at - *observed.absent_since >= kSavedAfter) {
-    out.lane("node").add(
-        {{"forget", "departed node", node.name}, "slurmctld has saved the deletion", std::make_shared<ForgetDeparted>(node.name)});
+    out.lane("node").add({{"forget", "departed node", node.name},
+                          "slurmctld has saved the deletion",
+                          std::make_shared<ForgetDeparted>(node.name)});
   }
   return out;
 }
@@ -240,7 +241,7 @@ Node departed(const Node& left) {
   out.name = left.name;
   out.pool = left.pool;
   // The host may join again with its key, as another node.
-  out.key = "departed";
+  out.key = kDepartedKey;
   out.revoked = true;
   out.joined = left.joined;
   out.report.hostname = left.report.hostname;
@@ -248,7 +249,8 @@ Node departed(const Node& left) {
   out.report.left = true;
   out.confirmed = left.confirmed;
   out.phase = Phase::kDraining;
-  out.message = "slurmctld has its record again: it was killed before it had saved that the record was deleted";
+  out.message =
+      "Slurm has its record again: slurmctld was killed before it had saved the deletion, or its slurmd has registered again";
   out.leaving = {.wanted = true, .stop = true, .since = left.leaving.since};
   return out;
 }
@@ -302,7 +304,7 @@ plan::Plan plan_node(const NodeObserved& observed) {
     record->leaving = {.wanted = true, .dead = true, .since = core::whole_seconds(observed.context.now)};
     record->heard_at = observed.heard_at;
   }
-  if (known && fits && node.configuring.live) record->configuring = {};
+  if (known && fits && node.configuring.live) record->configuring = {.taken_back = node.configuring.taken_back};
   const bool from_before = in_slurm != nullptr && !record->leaving.wanted && is_from_before(*in_slurm, node);
   if (from_before) {
     record->configuring = {.wanted = true, .conf = node.node_conf, .since = core::whole_seconds(observed.context.now)};

@@ -237,9 +237,9 @@ struct Decision {
 Decision decide(const PoolsObserved& observed, const Pools& pools, rollout::State now, const std::optional<std::string>& loaded,
                 plan::Plan& plan) {
   // A rotation of the auth key must not fail because of a pool that slurmctld refuses. Therefore, after a refusal, another key
-  // revision is offered with the pools that slurmctld has accepted, before other pools are.
+  // revision is offered with the pools that slurmctld has accepted and runs with, before other pools are.
   const std::string before = accepted_text(now), with_key = with_key_revision(before, observed.key_mark);
-  const bool key_first = !before.empty() && key_revision_of(before) != observed.key_mark &&
+  const bool key_first = !before.empty() && key_revision_of(before) != observed.key_mark && loaded == now.accepted_hash &&
                          (!now.refused_hash.empty() || now.offered_hash == hash_of(with_key));
   const rollout::Wanted wanted = content(key_first ? with_key : pool_file(pools, observed.key_mark));
   // slurmctld has accepted the file after all, for example after the reply was lost and the former file was written back.

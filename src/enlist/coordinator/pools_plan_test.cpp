@@ -332,6 +332,20 @@ TEST_F(PoolsPlan, AnotherKeyIsOfferedWithTheAcceptedPoolsBeforeARefusedPool) {
   EXPECT_EQ(recorded().offered_hash, hash_of(pool_file(both, "k2")));
 }
 
+TEST_F(PoolsPlan, AnotherKeyTakesNoPoolAwayThatWasJustLoaded) {
+  observed.pools = both;
+  State tried = on_the_way(cpu, both);
+  tried.refused_hash = hash(both);
+  tried.refused_reason = "bad line";
+  tried.refused_at = observed.context.now;
+  store(tried);
+  observed.file = text(both);
+  load(both);
+  observed.key_mark = "k2";
+  (void)steps();
+  EXPECT_EQ(recorded().offered_hash, hash_of(pool_file(both, "k2")));
+}
+
 TEST_F(PoolsPlan, WithoutSlurmOffersNothing) {
   observed.pools = both;
   snapshot->health = slurm::Snapshot::Health::kStale;

@@ -18,8 +18,8 @@ plan::StepId write_id(const Rotation& state) {
   return {"write", "auth key", "", std::string(to_string(state.phase))};
 }
 
-/// True if slurmctld has refused the file with this mark, and with the pools that it had accepted (pools_plan.cpp): the keys are
-/// the cause.
+/// True if slurmctld has refused the file with this mark, and with the pools that it had accepted (pools_plan.cpp): the keys
+/// are the cause.
 bool refuses_key(const rollout::State& stored, const std::string& mark) {
   const rollout::Files files = stored.accepted_files();
   if (files.empty() || key_revision_of(files.begin()->second) == mark) return false;

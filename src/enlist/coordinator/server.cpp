@@ -377,7 +377,7 @@ void Server::serve_admin(const net::HttpRequest& request, Reply reply) {
     return reply(answer(200, {{"pools", std::move(pools)}, {"dropping", dropping(store_.contents(), all)}}));
   }
   if (path == "/v1/nodes" && request.method == "GET")
-    return reply(answer(200, {{"nodes", list(store_.contents().nodes)}, {"problem", store_.problem()}}));
+    return reply(answer(200, {{"nodes", list(store_.contents().nodes)}, {"store_problem", store_.problem()}}));
   if (path == "/v1/pools" && request.method == "POST") return make_pool(request, std::move(reply));
   if (path == "/v1/tokens" && request.method == "POST") return make_token(request, std::move(reply));
   if (path == "/v1/pools/remove" && request.method == "POST") return remove_pool(request, std::move(reply));

@@ -615,10 +615,10 @@ TEST_F(ServerTest, NodesAreListed) {
   ASSERT_EQ(nodes.at("nodes").size(), 1U);
   EXPECT_EQ(core::get_string(nodes.at("nodes").at(0), {"name"}), "gpu-1");
   EXPECT_THAT(told(ask("GET", "/v1/other")), HasSubstr("404"));
-  EXPECT_EQ(core::get_string(body(ask("GET", "/v1/nodes")), {"problem"}), "");
+  EXPECT_EQ(core::get_string(body(ask("GET", "/v1/nodes")), {"store_problem"}), "");
   store.full = true;
   EXPECT_THAT(told(ask("POST", "/v1/pools", {{"name", "other"}})), HasSubstr("503"));
-  EXPECT_EQ(core::get_string(body(ask("GET", "/v1/nodes")), {"problem"}), "the disk is full");
+  EXPECT_EQ(core::get_string(body(ask("GET", "/v1/nodes")), {"store_problem"}), "the disk is full");
   EXPECT_THAT(told(ask("DELETE", "/v1/nodes")), HasSubstr("405"));
 }
 

@@ -7,6 +7,7 @@
 #include "enlist/coordinator/leaving.hpp"
 #include "enlist/coordinator/plan.hpp"
 #include "enlist/coordinator/pools_acts.hpp"
+#include "enlist/wire/messages.hpp"
 
 namespace enlist {
 namespace {
@@ -35,18 +36,15 @@ core::Result<Changes> forget(const Contents& now, const ForgetNode& act) {
   const auto found = now.nodes.find(act.seen.name);
   if (found == now.nodes.end()) return Changes{};
   if (found->second != act.seen) return core::fail(core::ErrorCode::kConflict, "node " + act.seen.name + " has changed since");
-  std::map<std::string, Node> gone = departed_nodes(now.values);
-  gone.insert_or_assign(act.seen.name, departed(act.seen));
-  return Changes{.nodes = {{act.seen.name, std::nullopt}}, .values = {{kDepartedValue, departed_value(gone)}}};
+  return Changes{.nodes = {{act.seen.name, std::nullopt}},
+                 .values = {{departed_value(act.seen.name), to_json(departed(act.seen))}}};
 }
 
 /// `returns`: the node is among the nodes again. Otherwise it is forgotten.
 Changes end_departure(const Contents& now, const std::string& name, bool returns) {
-  std::map<std::string, Node> gone = departed_nodes(now.values);
-  auto found = gone.extract(name);
-  if (found.empty()) return {};
-  Changes changes{.values = {{kDepartedValue, departed_value(gone)}}};
-  if (returns && !now.nodes.contains(name)) changes.nodes.emplace(name, std::move(found.mapped()));
+  auto node = departed_node(now.values, name);
+  Changes changes{.values = {{departed_value(name), std::nullopt}}};
+  if (node && returns && !now.nodes.contains(name)) changes.nodes.emplace(name, *std::move(node));
   return changes;
 }
 

@@ -109,8 +109,7 @@ void remove_partitions(const PartitionsSeen& seen, std::map<std::string, Pool>& 
 core::Json to_json(const ControllerMemory& memory) {
   return {{"accepted", memory.accepted},   {"refused", memory.refused},   {"reason", memory.reason},
           {"relations", memory.relations}, {"removing", memory.removing}, {"departed", memory.departed},
-          {"silent", memory.silent},
-          {"absent", memory.absent}};
+          {"silent", memory.silent},       {"absent", memory.absent}};
 }
 
 core::Result<ControllerMemory> controller_memory_from(const core::Json& json) {

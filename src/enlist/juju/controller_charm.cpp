@@ -237,6 +237,8 @@ class ControllerHook {
     const auto shown = SlurmNode(event, parts_).record();
     const bool lacks = shown && (!*shown || (*shown)->instance_id != instance_of(event));
     if (is_forgotten(unit, lacks, parts_.now(), memory)) return true;
+    // A record that returns is silent anew.
+    if (lacks) memory.silent.erase(unit);
     if (lacks) return false;
     const auto silent = silent_for(unit, shown ? *shown : std::nullopt, parts_.now(), memory);
     if (!silent) return false;

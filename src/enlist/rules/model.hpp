@@ -73,6 +73,9 @@ struct Desired {
   friend bool operator==(const Desired&, const Desired&) = default;
 };
 
+/// The key of a node that has left and whose record Slurm has again. No host has it.
+inline constexpr const char* kDepartedKey = "departed";
+
 /// Where a node is on its way into and out of Slurm. In this order; those from kRefused on are faults.
 enum class Phase {
   kPending,     ///< The host has joined. Its agent has not reported yet.

@@ -335,8 +335,8 @@ class SqliteStore final : public Store {
     std::deque<std::pair<Change, Done>> queue;
     std::vector<std::function<void(const Changes&)>> listeners;
     std::string problem;  ///< Of the last write.
-    bool busy = false;  ///< A commit waits for its turn or is being written.
-    bool gone = false;  ///< The store is destroyed: nothing is called any more.
+    bool busy = false;    ///< A commit waits for its turn or is being written.
+    bool gone = false;    ///< The store is destroyed: nothing is called any more.
 
     void wait_for_turn() {
       busy = true;

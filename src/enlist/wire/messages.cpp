@@ -69,9 +69,10 @@ struct Members<Leaving> {
 };
 template <>
 struct Members<Configuring> {
-  static constexpr auto kAll = std::tuple(optional("wanted", &Configuring::wanted), optional("live", &Configuring::live),
-                                          optional("stop", &Configuring::stop), optional("conf", &Configuring::conf),
-                                          optional("since", &Configuring::since), optional("taken_back", &Configuring::taken_back));
+  static constexpr auto kAll =
+      std::tuple(optional("wanted", &Configuring::wanted), optional("live", &Configuring::live),
+                 optional("stop", &Configuring::stop), optional("conf", &Configuring::conf),
+                 optional("since", &Configuring::since), optional("taken_back", &Configuring::taken_back));
 };
 template <>
 struct Members<LiveWords> {
