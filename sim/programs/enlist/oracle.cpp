@@ -103,12 +103,14 @@ void EnlistOracle::check_update(const SimNode& node, const SimNodeUpdate& update
   const bool frees = update.state == "UNDRAIN" || update.state == "RESUME" || update.state == "IDLE";
   const bool own = node.reason.starts_with(kOwnReason);
   const bool holds = update.reason.value_or("").starts_with(kOwnReason);
-  if (update.state == "DRAIN" && holds && (own || !node.drain)) return;
+  const auto changed = foreign_.find(node.name);
+  // Slurm has no conditional update: what somebody changes after the coordinator's last read may be overwritten.
+  const bool read_since = changed == foreign_.end() || changed->second < read_[node.name];
+  if (update.state == "DRAIN" && holds && (own || !node.drain || !read_since)) return;
   // A new record gets the comment and the reason of the drain that its former one had.
   if (!update.state && (!update.reason || own)) return;
   if (!frees) return violation(fmt::format("the coordinator sets {} {}", node.name, update.state.value_or("something")));
   if (node.drain && own) return check_gate(node);
-  const auto changed = foreign_.find(node.name);
   const core::MonoTime since = node.own_drain.value_or(changed == foreign_.end() ? core::MonoTime{} : changed->second);
   if (since < read_[node.name])
     violation(fmt::format("the coordinator frees {}, which it does not hold: {}", node.name, node.reason));
