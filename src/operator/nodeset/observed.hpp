@@ -34,9 +34,9 @@ struct ControllerView {
   Endpoint endpoint;
   std::string conf_servers{};      ///< The slurmctlds that slurmd can contact, backups included.
   KeyRef slurm_key;                ///< The key that the user names, or the generated one.
-  bool external = false;           ///< The operator does not run slurmctld, which has nodes that are not workers.
+  bool external = false;           ///< The operator does not run slurmctld. Slurm may have nodes that are not workers.
   bool drain_on_deletion = false;  ///< The Controller has deletionPolicy Drain or is external.
-  /// The creation time of slurmctld's pod, if slurmctld's state is lost with the pod. Empty: it is not.
+  /// The creation time of slurmctld's pod, if slurmctld's state is lost with the pod. Empty: the state is not lost.
   std::optional<core::WallTime> state_since;
   std::optional<core::WallTime> ready_since;  ///< Since when slurmctld's pod is ready. Empty: it is not ready.
   core::Duration slurmd_timeout{300000};      ///< SlurmdTimeout; 0: slurmctld waits forever.
@@ -246,8 +246,8 @@ struct Observed {
 /// Returns the reason (see is_purpose) for which the operator, and nobody else, has drained the node, or "".
 [[nodiscard]] std::string purpose_of(const kube::ObjectMeta& nodeset, const slurm::Node& node);
 
-/// need_nodeset returns the plan::Need to read the NodeSet from the API server, before it becomes the owner of claims, workers
-/// or revisions that have none. nodeset_stays returns the answer; nullopt: it was not asked.
+/// need_nodeset returns the plan::Need to read the NodeSet from the API server, before the NodeSet becomes the owner of claims,
+/// workers or revisions without an owner. nodeset_stays returns the answer for Observed::stays.
 [[nodiscard]] plan::Need need_nodeset(const Observed& observed);
 [[nodiscard]] std::optional<bool> nodeset_stays(const Observed& observed, const plan::Facts& answers);
 /// live_pod returns a pod that is gone, and live_host its Kubernetes node, as objects to read from the API server.

@@ -48,8 +48,8 @@ struct Judged {
   std::optional<Change> change{};
 };
 
-/// Returns the result if Slurm's answer is too old: nodes that are missing in it may exist by now. If Slurm answers, the next
-/// answer may suffice.
+/// Returns the judgment while Slurm's answer is too old: nodes that are missing in the answer may exist by now. If Slurm
+/// answers, the worker is judged again soon, because the next answer may be recent enough.
 Judged asks_again(const Observed& in) {
   return {Prospect::kServes, slurm_known(in) ? std::optional(kFreshAgain) : std::nullopt};
 }

@@ -23,7 +23,8 @@ using core::Json;
 
 /// The minimum time between two writes that change only counts, which change often. Conditions are written at once.
 constexpr core::Duration kCountsEvery{500};
-/// The number of refusals after which a node that Slurm does not release is reported. A reservation may hold the node.
+/// A step that Slurm refuses because a node is busy is reported only after this number of refusals. For example, a reservation
+/// may hold the node.
 constexpr int kBusyShown = 20;
 constexpr std::string_view kNotUsable = "NotUsable";
 /// The number of names that a message lists.
@@ -53,7 +54,7 @@ api::NodeSetStatus count(const View& view, const PassResult& result, Draft& draf
     if (state.has("DRAIN")) ++out.slurm_drain;
   }
   if (!slurm::has_answered(view.in.snapshot)) {
-    // Unknown is not zero, so the last counts stay.
+    // The counts are unknown, not zero. So the status keeps its last counts.
     out.slurm_idle = before.slurm_idle;
     out.slurm_allocated = before.slurm_allocated;
     out.slurm_down = before.slurm_down;
@@ -297,7 +298,7 @@ std::set<SlotKey> places_to_create(const View& view, const Workers& workers, con
   return out;
 }
 
-/// Adds to the intent the changes of the record whose name a worker to be created has.
+/// Adds to the intent the changes to the Slurm record that has the name of a worker to be created.
 void intend_for_record(const View& view, const PassResult& result, const std::string& node, plan::Intent& intent) {
   const slurm::Node* record = view.known_record(node);
   if (record == nullptr) return;
@@ -314,7 +315,7 @@ void write_intent(const View& view, const PassResult& result, Draft& draft) {
   plan::Intent& intent = draft.intent();
   const kube::ObjectMeta& self = view.in.meta();
   for (const plan::StepId& id : draft.wishes()) {
-    // Drains and marks were added before, by node and by pod. Events, confirmations and notes change nothing.
+    // Drains and marks were added to the intent before, by node and by pod. Events, confirmations and notes change nothing.
     const bool told = id.verb == kDrain.verb || id.is(kClear) || id.is(kEvent) || id.is(kConfirm) || id.is(kNoteDrain);
     if (!told) intent.add(id);
   }

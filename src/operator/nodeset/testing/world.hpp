@@ -35,8 +35,8 @@ class World : public op::testing::World {
 
   /// Returns what a pass would observe now.
   [[nodiscard]] Observed observe();
-  /// Carries out the lanes of a plan in turn. A failed step stops its lane. If the plan needs facts, reads only these. Returns
-  /// the number of steps tried, or 1 if the plan needed facts.
+  /// Carries out the lanes of a plan one after the other. A failed step stops its lane. If the plan needs facts, reads these
+  /// facts and carries out no step. Returns the number of steps tried, or 1 if the plan needed facts.
   int run(const plan::Plan& plan);
   /// Plans and carries out until nothing is left to do, at most `passes` times. Advances the clock after each pass. Returns the
   /// number of passes.
