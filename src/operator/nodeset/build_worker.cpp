@@ -325,7 +325,7 @@ void start_drained(Json& pod) {
   for (Json& container : pod["spec"]["containers"]) {
     if (core::get_string(container, {"name"}) != kSlurmd) continue;
     container["env"].push_back(env_of_annotation(kFirstConf, api::kAnnotationFirstConf));
-    // The first --conf is the operator's own.
+    // The operator's own --conf comes first in the arguments. Extend only that one.
     Json& args = container["args"];
     const auto conf = std::ranges::find(args, Json("--conf"));
     std::string text = *(conf + 1);

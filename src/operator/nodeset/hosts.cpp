@@ -86,7 +86,7 @@ Fate::Cause why_bound_goes(const View& view, const Worker& worker) {
   const Host* host = find_host(view, worker.key.kube_node);
   if (host == nullptr) {
     // Kubernetes itself deletes the pods of a deleted node, except pods that were never scheduled to it. A node that is missing
-    // here may still exist.
+    // in the cache may still exist.
     return worker.pod->node_name.empty() ? Fate::Cause::kUnplaced : Fate::Cause::kNone;
   }
   if (!host->fit.stays) return Fate::Cause::kUnplaced;

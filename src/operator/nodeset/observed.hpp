@@ -95,7 +95,7 @@ struct SeenTemplate {
 /// worker for a scale-in.
 inline constexpr core::Duration kJustDrained{10000};
 
-/// Drains for scale-ins, each of which began less than kJustDrained after the one before.
+/// A series of drains for scale-ins. Each drain began less than kJustDrained after the previous one.
 struct SeenScaleIn {
   core::MonoTime first;  ///< When the first of the drains began.
   core::MonoTime last;   ///< When the last of the drains began.
@@ -188,7 +188,7 @@ struct Observed {
   std::vector<kube::ObjectPtr> revisions;
   /// PersistentVolumeClaims with our labels or with the names of our workers' claims, by name.
   std::map<std::string, kube::ObjectPtr, std::less<>> claims;
-  /// The Kubernetes nodes of our pods and of pods to come, by name, as far as they are known.
+  /// The Kubernetes nodes of our pods, and those to which pods are pinned, by name, as far as they are known.
   std::map<std::string, KubeNode, std::less<>> nodes;
   /// All Kubernetes nodes, with scalingMode DaemonSet.
   Hosts hosts;

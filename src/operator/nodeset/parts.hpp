@@ -22,7 +22,7 @@ struct Fate {
     kKeep,
     kScaleIn,  ///< The worker is not wanted any more.
     kReplace,  ///< The worker cannot serve. A new worker takes its place.
-    kUpdate,   ///< The template has changed. A new worker of the same place follows. The Slurm record stays until then.
+    kUpdate,   ///< The template has changed. A new worker takes the place. Until then, the Slurm record stays.
     kEnd,      ///< The cluster is being deleted. The worker is deleted at once, even if it runs jobs.
   };
   enum class Cause {
@@ -204,12 +204,12 @@ struct PassResult {
 
 // maintenance.cpp
 [[nodiscard]] bool is_scheduled(const View& view);
-/// True if the reservation of this NodeSet has the worker's node in maintenance.
+/// True if the NodeSet's own reservation is active now and covers the worker's node.
 [[nodiscard]] bool in_window(const View& view, const Slot& worker);
 /// True if Slurm's reservations were read recently.
 [[nodiscard]] bool reservations_are_recent(const View& view);
-/// Returns the name of another reservation that covers the worker's node now or later, and that would lose the node if its
-/// record were deleted. "": the name is unknown. nullopt: no such reservation is known.
+/// Returns the name of another reservation that covers the worker's node now or later. The reservation would lose the node if
+/// the node's record were deleted. "": the name is unknown. nullopt: no such reservation is known.
 [[nodiscard]] std::optional<std::string> other_reservation(const View& view, const Slot& worker);
 /// Returns, for users, when the next window is, or why there is none.
 [[nodiscard]] std::string window_text(const View& view);
@@ -233,8 +233,8 @@ struct TemplateFeatures {
   std::vector<std::string> obsolete;  ///< Features that only other templates have.
 };
 [[nodiscard]] TemplateFeatures template_features(const View& view);
-/// Returns the weight in spec.extraConf. When slurmctld is reconfigured, it resets a node's weight to the one in the --conf
-/// with which the node's record was made.
+/// Returns the weight in spec.extraConf. When slurmctld is reconfigured, it resets a node's weight to the weight in the --conf
+/// with which the node's record was made. So the operator may have to set the weight again.
 [[nodiscard]] std::optional<std::int64_t> template_weight(const View& view);
 /// Returns the comment of the worker's node once the node has the newest template. Does not change a comment of somebody else.
 /// If the --conf of the record is unknown, the comment does not name one.
@@ -355,7 +355,7 @@ void keep_attributes(const View& view, const Workers& workers, Draft& draft);
 /// Returns the Slurm nodes that are drained in this pass.
 [[nodiscard]] NodeNames drain_nodes(const View& view, const Workers& workers, const Vacancies& vacancies, Draft& draft);
 /// Ends the jobs on the nodes of pods that are gone if it is certain that the pod or its Kubernetes node is gone, and Slurm has
-/// not noticed. Returns these Slurm nodes.
+/// not noticed. Returns the Slurm nodes of these pods, also while the API server is still asked about a pod.
 [[nodiscard]] NodeNames end_gone_nodes(const View& view, Draft& draft);
 void resume_workers(const View& view, const Workers& workers, Draft& draft);
 void keep_metadata(const View& view, const Workers& workers, Draft& draft);
@@ -366,7 +366,8 @@ void report_states(const View& view, const Workers& workers, Draft& draft);
 /// Returns the comment for the worker's Slurm node. The comment names the pod and `conf`, the hash of the extraConf and limits
 /// of the record.
 [[nodiscard]] std::string stamped_comment(const View& view, const Worker& worker, const std::string& conf);
-/// Writes the comments. Call it only if nothing else is to do, because after a write to Slurm the key waits for a snapshot.
+/// Writes the comments of the workers' Slurm nodes. Call it only if nothing else is to do, because after a write to Slurm the
+/// key waits for a snapshot.
 void stamp_comments(const View& view, const Workers& workers, Draft& draft);
 
 // scale_in.cpp
@@ -455,7 +456,7 @@ class FreeOrdinals {
 
 /// Returns, for users, what the workers to be scaled in wait for, and until when at the latest, or "".
 [[nodiscard]] std::string held_text(const ScaleIn& scale_in);
-/// Returns what to do about a worker that may be the Slurm node Slot::suspect.
+/// Returns, for users, what to do about a worker that may be the Slurm node Slot::suspect.
 [[nodiscard]] std::string suspect_text(const Slot& worker);
 /// Returns why a worker that Slurm knows is not deleted yet: "cpu-1 runs 2 jobs until 2026-01-02 03:04 UTC".
 [[nodiscard]] std::string what_holds(const View& view, const Worker& worker);

@@ -117,7 +117,8 @@ std::vector<std::string> nodes_of_gone_pods(const View& view, const Vacancies& v
   for (const auto& [name, uid] : view.in.seen.gone) {
     if (const slurm::Node* node = view.in.snapshot->node(name)) look(*node);
   }
-  // Include pods that were gone before the first observation. With host networking, the machine may run a slurmd of its own.
+  // Include pods that were gone before the first observation. Do not do so with host networking, because the machine may run a
+  // slurmd of its own.
   if (!uses_host_network(view.in.nodeset.spec)) {
     for (auto it = nodes.lower_bound(prefix); it != nodes.end() && it->first.starts_with(prefix); ++it) {
       if (view.place_of(it->first) && stamped_by_us(view, *it->second)) look(*it->second);

@@ -140,7 +140,7 @@ void delete_moved(const View& view, const Workers& workers, const Vacancies& vac
   for (const auto& [name, node] : view.in.snapshot->nodes) {
     if (ordinal_of(name, prefix)) continue;  // Handled by delete_without_worker.
     if (view.has_worker(name) || view.in.other_workers.contains(name)) continue;
-    // Keep a record with a reason that somebody else gave to the machine. A worker that returns there must still have it.
+    // Keep a record with a reason that somebody else gave for the machine. If a worker returns there, the reason still applies.
     if (slurm::given_by_others(node->reason, slurm::Owner::kOperator) && !tells_refusal(*node)) continue;
     if (!stamped_by_us(view, *node) && !drained_by_pre_stop(view, *node)) continue;
     // Without host networking, or with DaemonSet, the place determines the name. Then a record is stale only if its pod has
