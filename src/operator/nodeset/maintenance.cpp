@@ -1,5 +1,6 @@
 // ScheduledUpdate: the reservation in Slurm that defines the NodeSet's maintenance window. The operator creates it, keeps its
-// nodes current, and deletes it when it is no longer wanted. Whether it is active is read from the state of the nodes in Slurm.
+// nodes current, and deletes it when it is no longer wanted. The state of a node and the times of the reservation show whether
+// the node is in its window.
 #include <fmt/format.h>
 
 #include <algorithm>

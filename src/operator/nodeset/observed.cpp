@@ -15,7 +15,7 @@
 namespace op::nodeset {
 namespace {
 
-/// The largest difference between the clocks of a machine and of the API server.
+/// The largest expected difference between the clocks of a machine and of the API server.
 constexpr core::Duration kClocksDiffer{60000};
 
 const std::string& hostname_of(const kube::PodRecord& pod) {

@@ -213,7 +213,7 @@ struct Observed {
   NodeLoss node_loss{};     ///< Only with scalingMode DaemonSet.
   std::string hash;         ///< controller-revision-hash of the wanted workers; "" if the spec cannot be parsed.
   std::string base;         ///< The hash for workers below spec.updateStrategy.rollingUpdate.partition, if it differs.
-  std::vector<Slot> slots;  ///< Sorted by place. Pods without an ordinal are not included.
+  std::vector<Slot> slots;  ///< Sorted by place. Pods without a place are not included.
   /// Evidence that a slurmd and everything that it ran have ended, by Slurm node.
   std::map<std::string, slurm::SlurmdEnded, std::less<>> ended;
   /// Evidence that the Kubernetes node of a worker is gone, by Slurm node.
@@ -252,7 +252,7 @@ struct Observed {
 [[nodiscard]] std::optional<bool> nodeset_stays(const Observed& observed, const plan::Facts& answers);
 /// live_pod returns a pod that is gone, and live_host its Kubernetes node, as objects to read from the API server.
 [[nodiscard]] LiveObject live_pod(const kube::ObjectMeta& nodeset, const SeenPod& pod);
-/// The id of the need that asks whether the API server would create a pod of the template. The hash of the template follows.
+/// The beginning of the id of the need that asks whether the API server would create a pod of a template. The end is the hash.
 inline constexpr std::string_view kAskTemplate = "ask about Pod template ";
 [[nodiscard]] LiveObject live_host(const std::string& kube_node);
 /// Returns a Kubernetes node to which workers are pinned, as an object to read from the API server.

@@ -259,7 +259,7 @@ void judge_places(const View& view, Fates& fates);
 [[nodiscard]] Switching switch_mode(const View& view, const ExtraConf& extra_conf, Fates& fates);
 /// Returns the wanted Kubernetes nodes without a worker, for scalingMode DaemonSet.
 [[nodiscard]] Vacancies find_free_hosts(const View& view, const Fates& fates, Draft& draft);
-/// Returns the wanted places that have no worker, or only a worker that does not stay.
+/// Returns, for scalingMode DaemonSet, the wanted places that have no worker, or only a worker that does not stay.
 [[nodiscard]] std::set<SlotKey> hosts_to_fill(const View& view, const Workers& workers);
 /// Returns why a new worker at this place could not get its name in Slurm, or "". Always "" with host networking.
 [[nodiscard]] std::string why_unnamed(const View& view, const SlotKey& place);
@@ -274,7 +274,7 @@ void tell_renames(const View& view, const Workers& workers, Draft& draft);
 void keep_revisions(const View& view, const Workers& workers, Draft& draft);
 
 // workers.cpp
-/// Returns free ordinals, as many as workers are missing.
+/// Returns the places for the missing workers: free ordinals or, with scalingMode DaemonSet, Kubernetes nodes.
 [[nodiscard]] Vacancies find_vacancies(const View& view, const Fates& fates, Draft& draft);
 [[nodiscard]] Finalizer adopt_orphans(const View& view, Draft& draft);
 /// Reports workers and NodeSets whose names in Slurm other NodeSets use as well.
@@ -316,7 +316,7 @@ void tell_claims(const View& view, const Workers& workers, Draft& draft);
 [[nodiscard]] bool awaits_pin(const View& view, const Worker& worker);
 
 // drains.cpp
-/// True if an administrator or Slurm has drained the node. False if Slurm drained it because it refused the slurmd.
+/// True if an administrator or Slurm has drained the node. False if Slurm drained the node because Slurm refused the slurmd.
 [[nodiscard]] bool drained_by_others(const slurm::Node& record);
 /// Tells whether the next worker of a place can register with the drain that others have set on the record.
 enum class Restorable {

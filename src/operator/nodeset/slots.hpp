@@ -80,7 +80,7 @@ enum class Prospect {
   kOutdated,   ///< The worker has an earlier template and got stuck before its slurmd ever ran. It can only be replaced.
   kNoRoom,     ///< The worker does not register because slurmctld already has MaxNodeCount nodes.
   kElsewhere,  ///< The worker may have registered under another name: Slot::suspect.
-  kStateLost,  ///< Slurm has lost its node and many others.
+  kStateLost,  ///< Slurm has lost the worker's node and many other nodes.
 };
 
 /// The time after which a fact may change without an event, and the cause. The plan must ask for another pass at that time.

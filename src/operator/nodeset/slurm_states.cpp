@@ -72,8 +72,8 @@ bool takes_jobs(const slurm::Node& node) {
 }
 
 /// True if the operator's drain of the node needs another reason. If the worker is to be deleted, the timeout of the drain
-/// policy is counted from the drain with the reason of the deletion. If the worker is only cordoned, it must not keep that
-/// reason.
+/// policy is counted from the drain with the reason of the deletion. If the worker is only cordoned, its drain must not keep
+/// the reason of a deletion.
 bool renames(const View& view, const Worker& worker) {
   if (worker.life != Life::kLive || view.stops()) return false;
   if (worker.record == nullptr || !worker.record->state.drains() || !worker.drained_by_us()) return false;

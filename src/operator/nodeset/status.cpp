@@ -101,8 +101,8 @@ void tell_suspects(const Workers& workers, Draft& draft) {
   if (!texts.empty()) draft.wrong(kNotRegistered, some(texts));
 }
 
-/// Reports why wanted workers do not accept jobs. Returns true if each wanted worker is usable or set aside by users, and at
-/// least one is usable.
+/// Reports why wanted workers do not accept jobs. Returns true if each wanted worker is usable or set aside by users, but not
+/// all of them are set aside.
 bool judge_workers(const View& view, const Workers& workers, Draft& draft) {
   std::vector<std::string> starting, placeless, unusable, aside, refused, old_conf;
   int usable = 0;
@@ -483,8 +483,8 @@ void judge_stop(const View& view, const PassResult& result, Draft& draft) {
   }
 }
 
-/// Sets the condition DeletionsStopped for a loss of Kubernetes nodes. Sets it even if the stop switch or the doubt also stops
-/// deletions, because the message of the condition records the loss.
+/// Sets the condition DeletionsStopped for a loss of Kubernetes nodes. Sets it even if an annotation or a doubt about Slurm's
+/// answers also stops deletions, because the message of the condition records the loss.
 void set_node_loss(const View& view, Conditions& conditions) {
   const NodeLoss& loss = view.in.node_loss;
   if (!loss.any()) return;

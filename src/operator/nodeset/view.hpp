@@ -67,7 +67,7 @@ class View {
   /// True if the spec has changed since the status was written, so that what failed before may work now.
   [[nodiscard]] bool spec_changed() const { return in.meta().generation != in.nodeset.status.observed_generation; }
 
-  /// True if Slurm has answered completely. Sufficient for the status, and for acts that are checked when they are sent.
+  /// True if Slurm has answered completely. This suffices for the status, and for acts that are checked when they are sent.
   [[nodiscard]] bool slurm_known() const { return slurm_known_; }
   /// True if Slurm's answer is so recent that a node or job that is missing in it does not exist. If false and there is
   /// something to do, plan again after kFreshAgain, because a later answer with the same content wakes no key.
