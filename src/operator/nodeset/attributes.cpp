@@ -1,6 +1,6 @@
 // Sets the attributes of a worker's Slurm node that its slurmd does not set: the features (for --constraint) and the topology
 // of the Kubernetes node, and the settings that a newer template changes in place. The Kubernetes node is known only after the
-// pod is scheduled, so the operator sets them after slurmd has registered.
+// pod is scheduled, so the operator sets the attributes after slurmd has registered.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -40,7 +40,8 @@ std::optional<std::string> wanted_topology(const View& view, const Worker& worke
   if (!knows_host(worker) || !view.in.controller) return std::nullopt;
   const std::string& says = worker.kube_node->topology;
   const std::string& has = worker.record->topology;
-  // The Controller removes its topology file once no Slurm node uses a unit of it. Set units of a user's file only after that.
+  // The Controller removes its topology file once no Slurm node uses a unit of that file. Set units of a user's own file only
+  // after the removal.
   if (view.in.controller->topology_goes && !is_from_labels(says) && (has.empty() || is_from_labels(has))) return "";
   if (!says.empty()) return says;
   if (const std::string& place = worker.kube_node->place; !place.empty()) {

@@ -42,10 +42,10 @@ constexpr std::string_view kWaitScript =
 ///
 /// The hook keeps the reason of a drain, a fail or a down that neither the operator nor slurmctld has set. A drain or fail
 /// without a reason counts as set by somebody else. The hook also keeps the holds of our other programs (slurm/holds.hpp)
-/// unless they are left over. It does not drain a node that others hold, because a drain would end a fail. It does nothing if
-/// the record is gone, as after a scale-in, or if somebody else's drain is complete, because the node would then stay DOWN
-/// after the end of that drain. After its own drain the hook reads the node again, so that the DOWN keeps what others have
-/// written in the meantime.
+/// unless they remain from a drain that has ended. It does not drain a node that others hold, because a drain would end a fail.
+/// It does nothing if the record is gone, as after a scale-in, or if somebody else's drain is complete, because the node would
+/// then stay DOWN after the end of that drain. After its own drain the hook reads the node again, so that the DOWN keeps what
+/// others have written in the meantime.
 ///
 /// The function `look` sets s to Slurm's output for the node and r to the reason to write. It sets o if r is the operator's own
 /// reason.
@@ -325,7 +325,7 @@ void start_drained(Json& pod) {
   for (Json& container : pod["spec"]["containers"]) {
     if (core::get_string(container, {"name"}) != kSlurmd) continue;
     container["env"].push_back(env_of_annotation(kFirstConf, api::kAnnotationFirstConf));
-    // The first --conf is the operator's own.
+    // The operator's own --conf comes first in the arguments. Extend only that one.
     Json& args = container["args"];
     const auto conf = std::ranges::find(args, Json("--conf"));
     std::string text = *(conf + 1);

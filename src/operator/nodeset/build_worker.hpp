@@ -41,8 +41,8 @@ PodLimits pod_limits(const core::Json& slurmd, const core::Json& pod_spec);
 /// Returns the reason, without prefix, with which the preStop hook drains the node of the worker.
 std::string terminating_reason(std::string_view pod_uid);
 
-/// Taints (NoExecute) that Kubernetes sets on a node whose kubelet does not respond. Slurm decides whether slurmd is lost as
-/// well.
+/// Taints (NoExecute) that Kubernetes sets on a node whose kubelet does not respond. Workers tolerate them, because slurmd may
+/// still run: only Slurm's reports show whether slurmd is lost as well.
 inline constexpr std::array<std::string_view, 2> kLostHostTaints{kube::kTaintNotReady, kube::kTaintUnreachable};
 /// True if the tolerations of the user include this taint with the effect NoExecute, for any time.
 bool tolerates(const core::Json& tolerations, std::string_view taint);

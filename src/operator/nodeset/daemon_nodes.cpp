@@ -146,7 +146,8 @@ Fit NodeSelection::judge(const kube::NodeRecord& node) const {
   Fit out{true, true};
   for (const kube::Taint& taint : node.taints) {
     const bool ends = taint.effect == kNoExecute;
-    // On an external node, Slurm already has a node of the worker's name, which has no slurmd.
+    // The taint of slurm-bridge excludes workers only from an external node. There, Slurm already has a node of the worker's
+    // name, which has no slurmd.
     const bool hybrid = taint.key == slinky::kTaintManagedNode && !slinky::is_external(node.meta);
     if ((!ends && taint.effect != kNoSchedule) || hybrid || tolerates(taint)) continue;
     out.starts = false;

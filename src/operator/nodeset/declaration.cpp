@@ -69,8 +69,8 @@ NodeSetController::NodeSetController(Wiring& wiring, Options options)
         return intent_changed(before, after) || announces_end(before) != announces_end(after) ||
                stops_deletions(before.meta) != stops_deletions(after.meta);
       });
-  // NodeSets report partitions that slurmctld refuses, and errors that keep users from logging in. Workers must not be newer
-  // than slurmctld. They get a topology string once slurmctld knows its units.
+  // NodeSets report partitions that slurmctld refuses, and errors that prevent users from logging in. Workers must not be newer
+  // than slurmctld. A worker gets a topology string once slurmctld knows the units in that string.
   wiring.wakes<Object>(*this, caches_.config_maps, of_owner(of_controller), [](const Object& before, const Object& after) {
     return read_left_out(before) != read_left_out(after) || contains_jobs(before) != contains_jobs(after) ||
            slurmctld_release(&before) != slurmctld_release(&after) || read_places(before) != read_places(after) ||

@@ -1,6 +1,6 @@
-// Keeps drains by others when their records must be deleted: Slurm accepts another --conf only with a new record. Before the
-// worker is deleted, status.drainsToRestore records the drain. The next worker registers drained, and then the operator
-// restores the reason of the drain.
+// Preserves drains by others when a drained node needs a new record: Slurm accepts another --conf only with a new record.
+// Before the worker is deleted, status.drainsToRestore records the drain. The next worker registers drained, and then the
+// operator restores the reason of the drain.
 //
 // slurmd itself sends State=DRAIN, so that its node accepts no job from the first moment. It does not send the reason, which
 // can be any text: images split --conf in different ways, and slurmd exits if it cannot parse a part.
@@ -25,7 +25,8 @@ constexpr std::string_view kNoReason = "drained without a reason";
 constexpr std::string_view kRepaired = "\xEF\xBF\xBD";
 /// A longer reason is not written to the status.
 constexpr std::size_t kLongest = 4096;
-/// The time until the next try if the CustomResourceDefinition lacks the field. It may be updated meanwhile.
+/// The time until the next try if the CustomResourceDefinition lacks status.drainsToRestore. An administrator may update the
+/// definition in the meantime.
 constexpr core::Duration kNoteAgain{10 * 60 * 1000};
 
 /// True if the node is drained with the reason that its slurmd sent. Slurm 24.11 appends text to this reason when the node

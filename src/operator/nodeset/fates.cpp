@@ -179,8 +179,8 @@ bool raced(const View& view, const Worker& worker) {
 }
 
 /// Exchanges workers that got a job just before their drain for idle workers, because such a job may run for days. The first
-/// `going` workers of the order are deleted. An idle worker is exchanged for a busy one only if it would rank before the busy
-/// one if that one were not drained.
+/// `going` workers of the order are deleted. An exchange requires that the idle worker ranks before the busy worker when the
+/// drain of the busy worker is ignored.
 void spare_raced(const View& view, const WaitingJobsByNode& waiting_jobs, std::size_t going, Ranking& ranked) {
   if (!may_choose_again(view)) return;
   auto idle = ranked.begin() + static_cast<std::ptrdiff_t>(going);

@@ -248,8 +248,8 @@ World troubled_world() {
 
 using Items = std::set<std::string>;
 
-/// Returns the remaining steps of the intent, such as "drain cpu-3". If `late`, returns only the steps that follow from what
-/// workers and Slurm do after the other steps; if not, only the others.
+/// Returns the remaining steps of the intent, such as "drain cpu-3". If `late`, returns only the steps that become necessary
+/// through what workers and Slurm do after the other steps. If not `late`, returns only those other steps.
 Items items(const plan::Intent& intent, bool late) {
   constexpr std::array<std::string_view, 3> kLate{"comment", "mark", "report Slurm state on"};
   Items out;

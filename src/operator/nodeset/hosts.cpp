@@ -18,8 +18,8 @@
 namespace op::nodeset {
 namespace {
 
-/// The time until workers are judged again that a switch of the scalingMode has left out, or that keep their names. No event
-/// may wake the NodeSet when such a worker can be replaced.
+/// The time until workers that a switch of the scalingMode has left out, or that keep their names, are judged again. Perhaps no
+/// event wakes the NodeSet when such a worker can be replaced.
 constexpr Change kSwitchAgain{core::Duration{30000}, "workers of the other scalingMode may be replaced"};
 constexpr Change kRenameAgain{core::Duration{30000}, "workers may get the names that their Kubernetes nodes give them"};
 constexpr std::size_t kNamesTold = 3;
@@ -85,7 +85,8 @@ std::map<std::string, const slurm::Node*, std::less<>> find_held_records(const V
 Fate::Cause why_bound_goes(const View& view, const Worker& worker) {
   const Host* host = find_host(view, worker.key.kube_node);
   if (host == nullptr) {
-    // Kubernetes deletes the pods of a deleted node, except those that never started there. An unknown node is not deleted.
+    // Kubernetes itself deletes the pods of a deleted node, except pods that were never scheduled to it. A node that is missing
+    // in the cache may still exist.
     return worker.pod->node_name.empty() ? Fate::Cause::kUnplaced : Fate::Cause::kNone;
   }
   if (!host->fit.stays) return Fate::Cause::kUnplaced;
@@ -121,8 +122,9 @@ std::string why_name_kept(const View& view, const Worker& worker, bool begun, Fa
   return said.empty() ? why_record_stays(view, worker, begun, fates) : said;
 }
 
-/// Returns why the switch of the scalingMode does not replace the worker now, or "". `begun`: the worker is drained for the
-/// switch already, so only what users set or jobs need still counts. `replaced`: its Kubernetes node gets a successor.
+/// Returns why the switch of the scalingMode does not replace the worker now, or "". `begun`: the worker is already drained for
+/// the switch, so only users' settings, jobs, reservations and the successor's name still count. `replaced`: the worker's
+/// Kubernetes node gets a successor.
 std::string why_not_switched(const View& view, const Worker& worker, bool begun, bool replaced, Fates& fates) {
   if (std::string why = why_name_kept(view, worker, begun, fates); !why.empty()) return why;
   const Host* host = find_host(view, worker.pod->node_name);
@@ -274,7 +276,8 @@ Switching switch_mode(const View& view, const ExtraConf& extra_conf, Fates& fate
   under_way += drained.size();
   auto idle = std::ranges::count_if(ranked, [](const auto& item) { return item.second->usable() && !item.second->busy(); });
   for (Worker* worker : drained) {
-    // A job that has just begun may last for days. So the worker is resumed, and once it serves again, an idle one is drained.
+    // A job that has just begun may last for days. So its worker is resumed. Once that worker serves again, an idle worker is
+    // drained instead.
     const bool gives_way = under_way >= most && idle > 0 && worker->busy() && worker->ready() && worker->drained_for &&
                            *worker->drained_for < kJustDrained;
     if (gives_way) {

@@ -79,7 +79,8 @@ bool takes_a_request_only(const View& view, const kube::Object& revision) {
   const core::Result<api::NodeSetSpec> earlier = api::with_revision(spec, revision.body);
   if (!earlier || other_inputs(*earlier) != other_inputs(spec)) return false;
   const auto was = halves_of(*earlier, view.in.meta().name), is = halves_of(spec, view.in.meta().name);
-  // If the template has no weight, slurm.conf may set one. That weight is not known here.
+  // If the newest template has no weight, slurm.conf may set one, which is not known here. So the removal of a weight needs new
+  // workers.
   return was && is && was->rest == is->rest && (is->weight || !was->weight);
 }
 

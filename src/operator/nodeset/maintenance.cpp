@@ -1,5 +1,6 @@
 // ScheduledUpdate: the reservation in Slurm that defines the NodeSet's maintenance window. The operator creates it, keeps its
-// nodes current, and deletes it when it is no longer wanted. Whether it is active is read from the state of the nodes in Slurm.
+// nodes current, and deletes it when it is no longer wanted. The state of a node and the times of the reservation show whether
+// the node is in its window.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -37,8 +38,8 @@ bool is_ours(const View& view, const slurm::Reservation& reservation) {
          });
 }
 
-/// Returns the nodes that the reservation should cover. Slurm does not delete the records of reserved nodes, so a node whose
-/// record is to be deleted is removed from it, but only once the node is drained: otherwise it would get jobs.
+/// Returns the nodes that the reservation should cover. Slurm does not delete the records of reserved nodes. So a node whose
+/// record is to be deleted is removed from the reservation once it is drained. Before that, the node would get jobs.
 Nodes nodes_to_cover(const View& view, const Workers& workers, const Vacancies& vacancies, const slurm::Reservation* found) {
   Nodes out;
   for (const Worker& worker : workers) {
@@ -179,7 +180,7 @@ class Maintenance {
                              found.name, nodes.size(), to_text({*found.start, *found.end})),
                  true};
     if (!tracked_) track();
-    // Slurm itself takes nodes that no longer exist out of a reservation.
+    // Slurm itself removes nodes that no longer exist from a reservation.
     Nodes has;
     std::ranges::copy_if(found.nodes, std::inserter(has, has.end()),
                          [&](const std::string& name) { return view_.known_record(name) != nullptr; });
@@ -254,7 +255,7 @@ bool reservations_are_recent(const View& view) {
 }
 
 std::optional<std::string> other_reservation(const View& view, const Slot& worker) {
-  // The NodeSet's own reservation does not count. It can be told from others only once the reservations have been read.
+  // The NodeSet's own reservation does not count. It can be distinguished from others only once the reservations were read.
   const bool is = worker.record != nullptr && reserved(*worker.record);
   if (is && (!is_scheduled(view) || !view.in.seen.reservations)) return worker.record->reservation;
   if (!view.in.seen.reservations) return {};

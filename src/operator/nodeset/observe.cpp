@@ -36,7 +36,8 @@ std::optional<ControllerView> view_controller(const Caches& caches, const kube::
   }
   ControllerView view;
   view.meta = object->meta;
-  // A Controller can be deleted alone, so its deletion counts only after it has announced that its cluster ends.
+  // A Controller can be deleted without its workers. So its deletion counts only after its status announces that the cluster
+  // ends.
   if (!announces_end(*object)) view.meta.deletion_timestamp.reset();
   view.endpoint = controller_endpoint(controller->spec, key.ns, key.name);
   view.conf_servers = conf_servers(controller->spec, key.ns, key.name);

@@ -59,7 +59,7 @@ class NodeSetController final : public kube::TypedController<Observed> {
   Caches caches_;
   Options options_;
   std::map<kube::Key, Seen> seen_;
-  /// The last result of doubt_of for each cluster, with the round of polls that it is for. The cluster's NodeSets share it.
+  /// The last result of doubt_of for each cluster, with the Snapshot::round that it is about. The cluster's NodeSets share it.
   std::map<slurm::ClusterKey, std::pair<std::uint64_t, std::string>> doubts_;
 };
 

@@ -101,8 +101,8 @@ class ObserveWithoutKubernetesNodes : public ObserveNodeSet {
   ObserveWithoutKubernetesNodes() : ObserveNodeSet(false) {}
 };
 
-/// Unknown is not lost: if the operator cannot read Kubernetes nodes, it has no evidence that a host is silent or gone, and
-/// does not see cordons.
+/// An unknown host does not count as lost: if the operator cannot read Kubernetes nodes, it has no evidence that a host is
+/// silent or gone, and does not see cordons.
 TEST_F(ObserveWithoutKubernetesNodes, ConcludesNothingOfHosts) {
   fill_all();
   set_.nodes = {};
@@ -332,7 +332,8 @@ TEST_F(ObserveNodeSet, KnowsThatTheFileOfATopologyGoes) {
   EXPECT_EQ(observed->nodes.at("kube-1").lacks, "zone");
 }
 
-/// A Controller may be deleted alone (`kubectl delete --cascade=orphan`). Its finalizers do not reliably show that.
+/// A Controller may be deleted without its workers (`kubectl delete --cascade=orphan`). The finalizers of the Controller do not
+/// reliably show that.
 TEST_F(ObserveNodeSet, AControllerThatIsDeletedEndsNothingBeforeItHasToldSo) {
   fill_all();
   const auto deletes = [&](const Json& conditions) {

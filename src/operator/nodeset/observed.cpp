@@ -15,7 +15,7 @@
 namespace op::nodeset {
 namespace {
 
-/// The largest difference between the clocks of a machine and of the API server.
+/// The largest expected difference between the clocks of a machine and of the API server.
 constexpr core::Duration kClocksDiffer{60000};
 
 const std::string& hostname_of(const kube::PodRecord& pod) {
@@ -47,8 +47,8 @@ bool slurmd_restarted(const kube::PodRecord& pod) {
   });
 }
 
-/// True if the pod's own preStop hook has drained the node. Reasons of earlier releases lack the pod's UID. This recognizes the
-/// next slurmd until the operator has seen the deletion of the pod.
+/// True if the pod's own preStop hook has drained the node. Reasons of earlier releases lack the pod's UID. While the operator
+/// has not seen the deletion of the pod, only a slurmd that started after this drain counts as a new one.
 bool drained_by(const slurm::Node& node, const kube::PodRecord& pod) {
   const std::optional<std::string> why = slurm::Holds::read(node.reason).why(slurm::Owner::kOperator);
   return why && (why->starts_with(terminating_reason(pod.meta.uid)) || why == "Pod is terminating");
@@ -212,7 +212,7 @@ std::vector<const slurm::Node*> find_strays(const Observed& observed) {
       if (!pod->host_network) hostnames.insert(hostname_of(*pod));
     }
   }
-  // Slurm has the nodes of all workers, so there is no need to look for strays.
+  // If Slurm has the nodes of all workers and no slurmd was restarted, no slurmd can have registered under another name.
   if (all_known) return out;
   const std::string feature = slurm_node_set_name(observed.nodeset.spec, observed.meta().name);
   // The names of all pods of the NodeSet begin with this prefix.

@@ -34,9 +34,9 @@ struct ControllerView {
   Endpoint endpoint;
   std::string conf_servers{};      ///< The slurmctlds that slurmd can contact, backups included.
   KeyRef slurm_key;                ///< The key that the user names, or the generated one.
-  bool external = false;           ///< The operator does not run slurmctld, which has nodes that are not workers.
+  bool external = false;           ///< The operator does not run slurmctld. Slurm may have nodes that are not workers.
   bool drain_on_deletion = false;  ///< The Controller has deletionPolicy Drain or is external.
-  /// The creation time of slurmctld's pod, if slurmctld's state is lost with the pod. Empty: it is not.
+  /// The creation time of slurmctld's pod, if slurmctld's state is lost with the pod. Empty: the state is not lost.
   std::optional<core::WallTime> state_since;
   std::optional<core::WallTime> ready_since;  ///< Since when slurmctld's pod is ready. Empty: it is not ready.
   core::Duration slurmd_timeout{300000};      ///< SlurmdTimeout; 0: slurmctld waits forever.
@@ -95,7 +95,7 @@ struct SeenTemplate {
 /// worker for a scale-in.
 inline constexpr core::Duration kJustDrained{10000};
 
-/// Drains for scale-ins, each of which began less than kJustDrained after the one before.
+/// A series of drains for scale-ins. Each drain began less than kJustDrained after the previous one.
 struct SeenScaleIn {
   core::MonoTime first;  ///< When the first of the drains began.
   core::MonoTime last;   ///< When the last of the drains began.
@@ -188,7 +188,7 @@ struct Observed {
   std::vector<kube::ObjectPtr> revisions;
   /// PersistentVolumeClaims with our labels or with the names of our workers' claims, by name.
   std::map<std::string, kube::ObjectPtr, std::less<>> claims;
-  /// The Kubernetes nodes of our pods and of pods to come, by name, as far as they are known.
+  /// The Kubernetes nodes of our pods, and those to which pods are pinned, by name, as far as they are known.
   std::map<std::string, KubeNode, std::less<>> nodes;
   /// All Kubernetes nodes, with scalingMode DaemonSet.
   Hosts hosts;
@@ -213,7 +213,7 @@ struct Observed {
   NodeLoss node_loss{};     ///< Only with scalingMode DaemonSet.
   std::string hash;         ///< controller-revision-hash of the wanted workers; "" if the spec cannot be parsed.
   std::string base;         ///< The hash for workers below spec.updateStrategy.rollingUpdate.partition, if it differs.
-  std::vector<Slot> slots;  ///< Sorted by place. Pods without an ordinal are not included.
+  std::vector<Slot> slots;  ///< Sorted by place. Pods without a place are not included.
   /// Evidence that a slurmd and everything that it ran have ended, by Slurm node.
   std::map<std::string, slurm::SlurmdEnded, std::less<>> ended;
   /// Evidence that the Kubernetes node of a worker is gone, by Slurm node.
@@ -246,13 +246,13 @@ struct Observed {
 /// Returns the reason (see is_purpose) for which the operator, and nobody else, has drained the node, or "".
 [[nodiscard]] std::string purpose_of(const kube::ObjectMeta& nodeset, const slurm::Node& node);
 
-/// need_nodeset returns the plan::Need to read the NodeSet from the API server, before it becomes the owner of claims, workers
-/// or revisions that have none. nodeset_stays returns the answer; nullopt: it was not asked.
+/// need_nodeset returns the plan::Need to read the NodeSet from the API server, before the NodeSet becomes the owner of claims,
+/// workers or revisions without an owner. nodeset_stays returns the answer for Observed::stays.
 [[nodiscard]] plan::Need need_nodeset(const Observed& observed);
 [[nodiscard]] std::optional<bool> nodeset_stays(const Observed& observed, const plan::Facts& answers);
 /// live_pod returns a pod that is gone, and live_host its Kubernetes node, as objects to read from the API server.
 [[nodiscard]] LiveObject live_pod(const kube::ObjectMeta& nodeset, const SeenPod& pod);
-/// The id of the need that asks whether the API server would create a pod of the template. The hash of the template follows.
+/// The beginning of the id of the need that asks whether the API server would create a pod of a template. The end is the hash.
 inline constexpr std::string_view kAskTemplate = "ask about Pod template ";
 [[nodiscard]] LiveObject live_host(const std::string& kube_node);
 /// Returns a Kubernetes node to which workers are pinned, as an object to read from the API server.

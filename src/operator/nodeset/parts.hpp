@@ -1,5 +1,5 @@
-// The parts of a pass over a NodeSet, and what each returns for the parts after it. plan.cpp calls them. Private to this
-// folder.
+// Declares the parts of a pass over a NodeSet, and the results that each part returns for later parts. plan.cpp calls the
+// parts. Private to this folder.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct Fate {
     kKeep,
     kScaleIn,  ///< The worker is not wanted any more.
     kReplace,  ///< The worker cannot serve. A new worker takes its place.
-    kUpdate,   ///< The template has changed. A new worker of the same place follows. The Slurm record stays until then.
+    kUpdate,   ///< The template has changed. A new worker takes the place. Until then, the Slurm record stays.
     kEnd,      ///< The cluster is being deleted. The worker is deleted at once, even if it runs jobs.
   };
   enum class Cause {
@@ -33,13 +33,13 @@ struct Fate {
     kLost,      ///< The worker's prospect is Prospect::kLost.
     kUnplaced,  ///< The Kubernetes node must not have this worker any more.
     kRenamed,   ///< The Kubernetes node now gives its worker another name.
-    kSwitched,  ///< The worker belongs to the other scalingMode.
+    kSwitched,  ///< The worker was created with the NodeSet's previous scalingMode.
     kEarlier,   ///< The worker has an earlier template.
   };
   Kind kind = Kind::kKeep;
   Cause cause = Cause::kNone;
   std::string reason;       ///< The reason for users. "" for a worker that is kept.
-  bool place_taken = true;  ///< While the worker exists, no other worker is created for its place.
+  bool place_taken = true;  ///< True if no other worker is created for the place while this worker exists.
 
   [[nodiscard]] bool goes() const { return kind != Kind::kKeep; }
 };
@@ -91,10 +91,10 @@ struct Rollout {
   std::size_t most = 0;           ///< Limit for `unavailable`.
   bool withheld = false;          ///< Some workers would be deleted, but deletions are stopped or Slurm's answers are in doubt.
   std::vector<std::string> kept;  ///< Why some workers are not updated for now: "cpu-1 is in reservation r, ...".
-  /// The worker in whose place the API server is asked whether it would create a pod of the newest template. Null: it is not
-  /// asked.
+  /// The API server is asked whether it would create the successor of this worker, with the newest template. Null: the API
+  /// server is not asked.
   const Worker* asks_template = nullptr;
-  bool unchecked = false;  ///< The answer about the new pod is missing. Until it is known, no worker is deleted for the update.
+  bool unchecked = false;  ///< The API server's answer is missing. Until there is one, no worker is deleted for the update.
   std::string unanswered;  ///< Why the API server gave no usable answer. "": it answered.
   /// Why the API server would refuse the new pod: then the update does not begin. "": it would create the pod.
   std::string refusal;
@@ -129,7 +129,7 @@ struct ExtraConf {
 
 struct Vacancies {
   std::set<SlotKey> places;                  ///< Places whose workers are to be created, now or later.
-  std::map<std::string, std::string> taken;  ///< Maps the name of a worker to create to another NodeSet that has the name.
+  std::map<std::string, std::string> taken;  ///< Maps the name of a worker to create to its present owner, as text for users.
 };
 
 using NodeNames = std::set<std::string, std::less<>>;
@@ -198,18 +198,18 @@ struct PassResult {
 // update.cpp
 /// Chooses the workers to update among the workers that are kept.
 [[nodiscard]] Rollout judge_rollout(const View& view, const ExtraConf& extra_conf, Fates& fates);
-/// Returns, for users, which jobs or reservation need the worker's record, or "". If reservations were never read, returns
-/// that, unless `begun`: the drain for the replacement has begun. Asks for reservations that were not read recently.
+/// Returns, for users, which jobs or reservation need the worker's record, or "". If Slurm's reservations were never read,
+/// returns a text about that, unless the drain for the replacement has `begun`. Asks for reservations that are not recent.
 [[nodiscard]] std::string why_record_stays(const View& view, const Slot& worker, bool begun, Fates& fates);
 
 // maintenance.cpp
 [[nodiscard]] bool is_scheduled(const View& view);
-/// True if the reservation of this NodeSet has the worker's node in maintenance.
+/// True if the NodeSet's own reservation is active now and covers the worker's node.
 [[nodiscard]] bool in_window(const View& view, const Slot& worker);
 /// True if Slurm's reservations were read recently.
 [[nodiscard]] bool reservations_are_recent(const View& view);
-/// Returns the name of another reservation that covers the worker's node now or later, and that would lose the node if its
-/// record were deleted. "": the name is unknown. nullopt: no such reservation is known.
+/// Returns the name of another reservation that covers the worker's node now or later. The reservation would lose the node if
+/// the node's record were deleted. "": the name is unknown. nullopt: no such reservation is known.
 [[nodiscard]] std::optional<std::string> other_reservation(const View& view, const Slot& worker);
 /// Returns, for users, when the next window is, or why there is none.
 [[nodiscard]] std::string window_text(const View& view);
@@ -225,22 +225,24 @@ using RevisionHashes = std::set<std::string, std::less<>>;
 /// True if the worker has the newest template but its Slurm node does not, because slurmd has registered again or because the
 /// template was changed back.
 [[nodiscard]] bool has_drifted(const View& view, const Worker& worker);
-/// True if the node got, or is about to get, a newer template in place. A slurmd that restarts registers with an earlier one.
+/// True if the node got, or is about to get, a newer template in place. If slurmd restarts, it registers with the --conf of
+/// the template with which its pod was created.
 [[nodiscard]] bool was_changed_in_place(const Slot& worker);
 struct TemplateFeatures {
   std::vector<std::string> wanted;    ///< Features of the newest template, including the NodeSet's own.
   std::vector<std::string> obsolete;  ///< Features that only other templates have.
 };
 [[nodiscard]] TemplateFeatures template_features(const View& view);
-/// Returns the weight in spec.extraConf. When slurmctld is reconfigured, it resets a node's weight to the one in the --conf
-/// with which the node's record was made.
+/// Returns the weight in spec.extraConf. When slurmctld is reconfigured, it resets a node's weight to the weight in the --conf
+/// with which the node's record was made. So the operator may have to set the weight again.
 [[nodiscard]] std::optional<std::int64_t> template_weight(const View& view);
 /// Returns the comment of the worker's node once the node has the newest template. Does not change a comment of somebody else.
 /// If the --conf of the record is unknown, the comment does not name one.
 [[nodiscard]] std::string comment_in_place(const View& view, const Worker& worker);
 /// Returns the plan::Need to ask the API server whether it would create the pod of the worker's successor.
 [[nodiscard]] plan::Need need_template(const View& view, const Worker& worker);
-/// Updates pods: records the revision that a pod was created with before its node changes, and the new revision afterwards.
+/// For workers that are updated in place: records on the pod the revision with which it was created, before the Slurm node
+/// changes, and the new revision afterwards.
 void update_in_place(const View& view, const Workers& workers, Draft& draft);
 /// True if a successor of the worker can be created, as far as can be known in advance.
 [[nodiscard]] bool can_create(const View& view, const ExtraConf& extra_conf);
@@ -257,7 +259,7 @@ void judge_places(const View& view, Fates& fates);
 [[nodiscard]] Switching switch_mode(const View& view, const ExtraConf& extra_conf, Fates& fates);
 /// Returns the wanted Kubernetes nodes without a worker, for scalingMode DaemonSet.
 [[nodiscard]] Vacancies find_free_hosts(const View& view, const Fates& fates, Draft& draft);
-/// Returns the wanted places that have no worker, or only a worker that does not stay.
+/// Returns, for scalingMode DaemonSet, the wanted places that have no worker, or only a worker that does not stay.
 [[nodiscard]] std::set<SlotKey> hosts_to_fill(const View& view, const Workers& workers);
 /// Returns why a new worker at this place could not get its name in Slurm, or "". Always "" with host networking.
 [[nodiscard]] std::string why_unnamed(const View& view, const SlotKey& place);
@@ -272,7 +274,7 @@ void tell_renames(const View& view, const Workers& workers, Draft& draft);
 void keep_revisions(const View& view, const Workers& workers, Draft& draft);
 
 // workers.cpp
-/// Returns free ordinals, as many as workers are missing.
+/// Returns the places for the missing workers: free ordinals or, with scalingMode DaemonSet, Kubernetes nodes.
 [[nodiscard]] Vacancies find_vacancies(const View& view, const Fates& fates, Draft& draft);
 [[nodiscard]] Finalizer adopt_orphans(const View& view, Draft& draft);
 /// Reports workers and NodeSets whose names in Slurm other NodeSets use as well.
@@ -308,13 +310,13 @@ void tell_claims(const View& view, const Workers& workers, Draft& draft);
 // pins.cpp
 /// Returns the new value of status.ordinalToNode.
 [[nodiscard]] api::StringMap judge_pins(const View& view, const Workers& workers, Draft& draft);
-/// True if this pass removes the pin of the place. The next worker of the place is created once the status shows that.
+/// True if this pass removes the pin of the place. The next worker of the place is created once the status lacks the pin.
 [[nodiscard]] bool drops_pin(const View& view, const SlotKey& key);
 /// True if status.ordinalToNode lacks the worker's Kubernetes node, so that a successor would not return to that node.
 [[nodiscard]] bool awaits_pin(const View& view, const Worker& worker);
 
 // drains.cpp
-/// True if an administrator or Slurm has drained the node. False if Slurm drained it because it refused the slurmd.
+/// True if an administrator or Slurm has drained the node. False if Slurm drained the node because Slurm refused the slurmd.
 [[nodiscard]] bool drained_by_others(const slurm::Node& record);
 /// Tells whether the next worker of a place can register with the drain that others have set on the record.
 enum class Restorable {
@@ -353,7 +355,7 @@ void keep_attributes(const View& view, const Workers& workers, Draft& draft);
 /// Returns the Slurm nodes that are drained in this pass.
 [[nodiscard]] NodeNames drain_nodes(const View& view, const Workers& workers, const Vacancies& vacancies, Draft& draft);
 /// Ends the jobs on the nodes of pods that are gone if it is certain that the pod or its Kubernetes node is gone, and Slurm has
-/// not noticed. Returns these Slurm nodes.
+/// not noticed. Returns the Slurm nodes of these pods, also while the API server is still asked about a pod.
 [[nodiscard]] NodeNames end_gone_nodes(const View& view, Draft& draft);
 void resume_workers(const View& view, const Workers& workers, Draft& draft);
 void keep_metadata(const View& view, const Workers& workers, Draft& draft);
@@ -364,7 +366,8 @@ void report_states(const View& view, const Workers& workers, Draft& draft);
 /// Returns the comment for the worker's Slurm node. The comment names the pod and `conf`, the hash of the extraConf and limits
 /// of the record.
 [[nodiscard]] std::string stamped_comment(const View& view, const Worker& worker, const std::string& conf);
-/// Writes the comments. Call it only if nothing else is to do, because after a write to Slurm the key waits for a snapshot.
+/// Writes the comments of the workers' Slurm nodes. Call it only if nothing else is to do, because after a write to Slurm the
+/// key waits for a snapshot.
 void stamp_comments(const View& view, const Workers& workers, Draft& draft);
 
 // scale_in.cpp
@@ -427,8 +430,8 @@ enum class Rolls {
 /// Returns when the newest template became the newest. Empty: it has no ControllerRevision yet, or its ControllerRevision does
 /// not say, because an earlier release of the operator wrote it.
 [[nodiscard]] std::optional<core::WallTime> newest_revision_since(const View& view);
-/// Returns free ordinals in the order in which workers are created: first those whose Slurm record waits for the next worker,
-/// as during an update, then the others from the lowest.
+/// Returns free ordinals in the order in which workers are created. First come the ordinals whose Slurm records are kept for
+/// the next worker, as during an update. Then come the other ordinals from the lowest.
 class FreeOrdinals {
  public:
   FreeOrdinals(const View& view, std::set<int> used);
@@ -442,7 +445,7 @@ class FreeOrdinals {
 
   std::set<int> used_;
   int lowest_ = 0;
-  std::vector<int> awaited_;  ///< The ordinals whose records wait for a worker. The next one is the last element.
+  std::vector<int> awaited_;  ///< Ordinals whose records are kept for the next worker. next() takes the last element first.
 };
 /// True if the worker has neither ended nor been deleted, and its template is known and is not the newest.
 [[nodiscard]] bool is_earlier(const View& view, const Slot& worker);
@@ -453,7 +456,7 @@ class FreeOrdinals {
 
 /// Returns, for users, what the workers to be scaled in wait for, and until when at the latest, or "".
 [[nodiscard]] std::string held_text(const ScaleIn& scale_in);
-/// Returns what to do about a worker that may be the Slurm node Slot::suspect.
+/// Returns, for users, what to do about a worker that may be the Slurm node Slot::suspect.
 [[nodiscard]] std::string suspect_text(const Slot& worker);
 /// Returns why a worker that Slurm knows is not deleted yet: "cpu-1 runs 2 jobs until 2026-01-02 03:04 UTC".
 [[nodiscard]] std::string what_holds(const View& view, const Worker& worker);
@@ -470,7 +473,7 @@ struct Protection {
 };
 [[nodiscard]] Protection judge_protection(const View& view, const Slot& worker);
 
-/// The time until the next plan while deletions are stopped or Slurm's answers are in doubt. No event reports the end of that.
+/// The time until the next plan while deletions are stopped or Slurm's answers are in doubt. No event reports when this ends.
 inline constexpr core::Duration kDoubtAgain{1000};
 /// The largest number of workers, and of claims, that one pass creates.
 inline constexpr std::size_t kCreatesPerPass = 48;
@@ -489,16 +492,16 @@ bool ask(const View& view, const LiveObject& object, Draft& draft);
 /// True if the worker's slurmd may register at any moment and the record of its name is from an earlier worker. That record
 /// keeps the node drained. Without the record, Slurm would give jobs to the worker as to a new node.
 [[nodiscard]] bool may_register(const Slot& worker);
-/// True if slurmctld refuses to delete the idle node because the node is reserved. It would refuse another request as well.
+/// True if slurmctld refuses to delete the idle node because the node is reserved. A repeated request would be refused as well.
 [[nodiscard]] bool reserved(const slurm::Node& node);
 /// True if the node's comment shows that its last worker was a worker of this NodeSet.
 [[nodiscard]] bool stamped_by_us(const View& view, const slurm::Node& node);
 /// True if Slurm refused the last slurmd of this node, and the node's reason is the one that slurmctld then sets. Each refused
-/// registration overwrites the reason. So another reason is newer than the refusal or, before 26.05, an old one.
+/// registration overwrites the reason. So any other reason is newer than the refusal or, before Slurm 26.05, may be older.
 [[nodiscard]] bool tells_refusal(const slurm::Node& node);
 /// True if an administrator's drain, fail or down also applies to the next worker of the name. While there is no worker,
-/// the record must then stay. False if the goal is not Goal::kServe, or if Slurm refuses the slurmd: nobody can end that
-/// state.
+/// the record must then stay. False if the goal is not Goal::kServe. Also false if Slurm refuses the slurmd, because nobody can
+/// end that state.
 [[nodiscard]] bool outlives_worker(const View& view, const slurm::Node& node);
 /// The key in the comment of a Slurm node for the hash of the extraConf and limits with which the record was made.
 inline constexpr std::string_view kStampedConf = "extraConfHash";

@@ -10,7 +10,7 @@
 namespace op::nodeset {
 namespace {
 
-/// The largest number of Kubernetes nodes that one pass reads live, and the time until they are read again.
+/// The largest number of Kubernetes nodes that one pass reads from the API server, and the time until they are read again.
 constexpr std::size_t kAsked = 8;
 constexpr core::Duration kAskAgain{30000};
 

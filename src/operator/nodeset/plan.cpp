@@ -37,7 +37,7 @@ void tell_placeless(const View& view, Draft& draft) {
                   names.size(), core::compress_hostlist(names)));
 }
 
-/// True if the operator has drained the node, and only jobs or a reservation keep it. This state may last for days, and no
+/// True if the operator has drained the node, and jobs or a reservation still need it. This state may last for days, and no
 /// other job starts there.
 bool waits_for_jobs(const slurm::Snapshot& snapshot, const slurm::Node& node) {
   return node.state.has("DRAIN") && slurm::held_by(node.reason, slurm::Owner::kOperator) &&

@@ -93,7 +93,7 @@ TEST(NodeSetPlan, LeavesOutAnOrdinalWithTheNameOfANodeSet) {
   EXPECT_THAT(ids(plan_nodeset(observed)), Contains("create Pod default/cpu-0")) << "Slurm has that node, and no such NodeSet";
 }
 
-/// Jobs of one slurmd could run on another one with the same name, and the end of one would end the jobs of the other.
+/// If two slurmds had the same name, jobs of one could run on the other, and the end of one would end the jobs of the other.
 TEST(NodeSetPlan, MakesNoWorkerWithTheNameOfAnothersWorker) {
   World world(Json{{"replicas", 4}});
   world.amend = [](Observed& seen) { seen.rivals = {{"older", {}, "cpu-", 0, 2}, {"later", {"cpu-3"}, "cpu-3", 0, 0}}; };
@@ -1408,7 +1408,7 @@ TEST(NodeSetPlan, ItsCostGrowsWithItsWorkersAndNotWithTheirSquare) {
   EXPECT_LT(many_cost, some_cost * kFactor * 2) << "their square would be eight times as much again";
 }
 
-/// Pods of another operator with generated names are workers like ours.
+/// Pods with generated names that another operator created count as workers of this NodeSet.
 TEST(NodeSetPlan, KeepsPodsOfOthersThatAreBoundToKubernetesNodes) {
   World world(Json{{"scalingMode", "DaemonSet"}});
   for (const char* host : {"kube-1", "kube-2"}) world.add_host(host);

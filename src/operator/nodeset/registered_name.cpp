@@ -39,7 +39,7 @@ std::string_view base_name(std::string_view path) {
 /// A word of a command line after a shell has split it and removed quotes, but before it expands variables.
 struct Word {
   std::string text;
-  bool literal = false;  ///< In single quotes, so the shell does not expand it.
+  bool literal = false;  ///< The word is in single quotes, so the shell does not expand variables in it.
   bool ends = false;     ///< This is not a word but the end of a command.
 };
 using Words = std::vector<Word>;

@@ -151,7 +151,7 @@ void tell_waiting_jobs(const Worker& worker, const WaitingJobsByNode& waiting_jo
                   worker.node, names));
 }
 
-/// Deletes a worker without a node in Slurm if there is evidence for that. Otherwise reports what the deletion waits for.
+/// Deletes a worker without a node in Slurm if there is evidence that allows it. Otherwise reports what the deletion waits for.
 void delete_unregistered(const View& view, const Worker& worker, Draft& draft) {
   const bool stamped = worker.stamped && !worker.cleared_for_deletion && !worker.outdated();
   if (worker.evidence.forgotten) {

@@ -132,7 +132,7 @@ class NodeSetRunner final : public ScenarioRunner {
     if (orphan) world_.nodeset()["metadata"]["finalizers"].push_back("orphan");
   }
 
-  /// True for words that have no effect in this world.
+  /// True for a word of a scenario that has no effect in this world.
   static bool is_without_effect(const std::string& verb, const Json& value) {
     const std::set<std::string> words{"slurmctld", "loaded", "registered", "refusal", "bad_text"};
     return words.contains(verb) || (verb == "put" && (value["kind"] == "Pod" || value["kind"] == "Node"));

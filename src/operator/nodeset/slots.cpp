@@ -48,14 +48,14 @@ struct Judged {
   std::optional<Change> change{};
 };
 
-/// Returns the result if Slurm's answer is too old: nodes that are missing in it may exist by now. If Slurm answers, the next
-/// answer may suffice.
+/// Returns the judgment while Slurm's answer is too old: nodes that are missing in the answer may exist by now. If Slurm
+/// answers, the worker is judged again soon, because the next answer may be recent enough.
 Judged asks_again(const Observed& in) {
   return {Prospect::kServes, slurm_known(in) ? std::optional(kFreshAgain) : std::nullopt};
 }
 
-/// Returns how much longer the kubelet may take to start the first container. Zero or less: the start is overdue. nullopt: the
-/// kubelet has started a container, or must not start one. If a volume does not exist, only an overdue start shows it.
+/// Returns how much longer the kubelet may take to start the first container. Zero or less: the start is overdue. nullopt: a
+/// container has started, or the kubelet has reported no container yet. Only an overdue start shows that a volume is missing.
 std::optional<core::Duration> start_left(const Observed& in, const kube::PodRecord& pod) {
   const auto since = in.seen.unstarted_since.find(pod.meta.uid);
   if (since == in.seen.unstarted_since.end()) return std::nullopt;

@@ -25,7 +25,7 @@ struct Observed;
 struct KubeNode {
   bool unschedulable = false;
   std::string cordon_reason;  ///< The annotation nodeset.slinky.slurm.net/node-cordon-reason.
-  bool ready = true;          ///< The kubelet reports Ready and was heard recently.
+  bool ready = true;          ///< The kubelet reports Ready and has reported recently.
   std::string goes{};         ///< Key of a taint that announces the end of the node; "": none.
   std::string troubles{};     ///< What Options::propagated_conditions report: "(BadCPU: CPU 17 is broken)"; "": nothing.
   bool known = true;          ///< False: the node cannot be read, and the other values are assumed.
@@ -40,7 +40,7 @@ struct KubeNode {
 /// Tells whether a worker fits a Kubernetes node.
 struct Fit {
   bool starts = false;  ///< A new worker may be created on the node.
-  bool stays = false;   ///< An existing worker may stay on the node: the taint NoSchedule only keeps new workers away.
+  bool stays = false;   ///< An existing worker may stay on the node. A taint NoSchedule only prevents new workers.
   [[nodiscard]] bool any() const { return starts || stays; }
   friend bool operator==(const Fit&, const Fit&) = default;
 };
@@ -80,7 +80,7 @@ enum class Prospect {
   kOutdated,   ///< The worker has an earlier template and got stuck before its slurmd ever ran. It can only be replaced.
   kNoRoom,     ///< The worker does not register because slurmctld already has MaxNodeCount nodes.
   kElsewhere,  ///< The worker may have registered under another name: Slot::suspect.
-  kStateLost,  ///< Slurm has lost its node and many others.
+  kStateLost,  ///< Slurm has lost the worker's node and many other nodes.
 };
 
 /// The time after which a fact may change without an event, and the cause. The plan must ask for another pass at that time.
@@ -123,8 +123,8 @@ struct Slot {
   std::optional<KubeNode> kube_node;    ///< Empty: the pod has no Kubernetes node, or the node is gone or not known (yet).
   Life life = Life::kLive;
   slurm::Work work;
-  /// Another Slurm node that may belong to this worker and has jobs or accepts jobs: the worker has no record, or that node's
-  /// slurmd started later than the slurmd of the record. "": there is none.
+  /// Another Slurm node that may belong to this worker and has jobs or accepts jobs. Set only if the worker has no record, or
+  /// if that node's slurmd started later than the slurmd of the record. "": there is none.
   std::string suspect;
   bool stamped = false;      ///< Slurm has had the node of this pod before.
   bool user_cordon = false;  ///< Annotation pod-cordon, or pod-cordon-requested.
@@ -160,7 +160,7 @@ struct Slot {
   [[nodiscard]] bool kube_cordon() const { return kube_node && (kube_node->unschedulable || !kube_node->goes.empty()); }
   /// True if the Kubernetes node is gone or not known (yet).
   [[nodiscard]] bool unplaced() const { return !pod->node_name.empty() && !kube_node; }
-  /// True if the Kubernetes node is gone or not known (yet), or if its kubelet was not heard recently.
+  /// True if the Kubernetes node is gone or not known (yet), or if its kubelet has not reported recently.
   [[nodiscard]] bool host_lost() const { return !pod->node_name.empty() && (!kube_node || !kube_node->ready); }
 };
 

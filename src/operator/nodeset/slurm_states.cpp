@@ -29,8 +29,8 @@ constexpr int kReportsPerPass = 20;
 constexpr core::Duration kRegistrationGrace{15000};
 /// If the operator has not seen the deletion of a pod this long after its preStop hook ran, only its container was restarted.
 constexpr core::Duration kDeletionTold{60000};
-/// If a slurmd starts within this time after its pod's preStop hook, it ends with the pod: a reconfigure made the old slurmd
-/// execute itself again. Slurm reports both times in whole seconds.
+/// A slurmd that starts within this time after its pod's preStop hook is not a new one: a reconfigure made the old slurmd
+/// execute itself again, and it ends with the pod. Slurm reports both times in whole seconds.
 constexpr core::Duration kEnding{2000};
 /// The reason, without prefix, for a node whose pod ended unobserved or was removed while it ran.
 constexpr std::string_view kPodGone = "Pod is gone";
@@ -72,8 +72,8 @@ bool takes_jobs(const slurm::Node& node) {
 }
 
 /// True if the operator's drain of the node needs another reason. If the worker is to be deleted, the timeout of the drain
-/// policy is counted from the drain with the reason of the deletion. If the worker is only cordoned, it must not keep that
-/// reason.
+/// policy is counted from the drain with the reason of the deletion. If the worker is only cordoned, its drain must not keep
+/// the reason of a deletion.
 bool renames(const View& view, const Worker& worker) {
   if (worker.life != Life::kLive || view.stops()) return false;
   if (worker.record == nullptr || !worker.record->state.drains() || !worker.drained_by_us()) return false;
@@ -117,7 +117,8 @@ std::vector<std::string> nodes_of_gone_pods(const View& view, const Vacancies& v
   for (const auto& [name, uid] : view.in.seen.gone) {
     if (const slurm::Node* node = view.in.snapshot->node(name)) look(*node);
   }
-  // Include pods that were gone before the first observation. With host networking, the machine may run a slurmd of its own.
+  // Include pods that were gone before the first observation. Do not do so with host networking, because the machine may run a
+  // slurmd of its own.
   if (!uses_host_network(view.in.nodeset.spec)) {
     for (auto it = nodes.lower_bound(prefix); it != nodes.end() && it->first.starts_with(prefix); ++it) {
       if (view.place_of(it->first) && stamped_by_us(view, *it->second)) look(*it->second);
@@ -130,7 +131,7 @@ std::vector<std::string> nodes_of_gone_pods(const View& view, const Vacancies& v
   return {out.begin(), out.end()};
 }
 
-/// True if the node ended with its pod or Kubernetes node, but Slurm has not noticed that and still has jobs on it.
+/// True if the node's slurmd ended with its pod or Kubernetes node, but Slurm has not noticed that and still has jobs there.
 bool must_end(const View& view, const std::string& name, const SeenPod& pod) {
   const slurm::Node* node = view.in.snapshot->node(name);
   if (node == nullptr || view.work_on(name).jobs == 0 || may_be_anothers(view, name)) return false;
@@ -139,8 +140,8 @@ bool must_end(const View& view, const std::string& name, const SeenPod& pod) {
   return drained_by_us && node->state.base != "DOWN" && pod.slurmd && (pod.ended || pod.host_gone);
 }
 
-/// True if Slurm knows the slurmd that runs now, not an earlier one. Otherwise Slurm would send jobs to an address where no
-/// slurmd listens.
+/// True if the slurmd that runs now has registered with Slurm, not only an earlier one. Otherwise Slurm would send jobs to an
+/// address where no slurmd listens.
 bool registered_anew(const View& view, const Worker& worker) {
   const slurm::Node& node = *worker.record;
   const auto lasts = [&](const ToldOf& told, core::Duration time) {
@@ -167,8 +168,8 @@ bool down_though_back(const Worker& worker) {
 bool wants_resume(const Worker& worker) {
   if (worker.goes() || worker.user_cordon || worker.kube_cordon() || worker.unplaced() || worker.life != Life::kLive)
     return false;
-  // Slurm itself sets INVALID_REG and refuses to end it, even if an old reason of ours is there. FAIL is always set by others,
-  // and a resume would end it.
+  // Slurm itself sets INVALID_REG and refuses to clear it, even if the node still has an old reason of ours. FAIL is always set
+  // by others, and a resume would clear it.
   return (worker.drained_by_us() || down_though_back(worker)) && !worker.has_flag("INVALID_REG") && !worker.has_flag("FAIL");
 }
 
@@ -219,7 +220,7 @@ Json metadata_changes(const View& view, const Worker& worker, Draft& draft) {
     if (std::optional<Json> deadline = new_deadline(view, worker, draft))
       annotations[std::string(api::kAnnotationPodDeadline)] = *std::move(deadline);
   }
-  // Remove the mark if the worker is wanted again, or if a job started there because somebody resumed the node.
+  // Remove the annotation if the worker is wanted again, or if a job started there because somebody resumed the node.
   if (worker.cleared_for_deletion && (!worker.goes() || worker.busy()) && worker.record != nullptr && view.slurm_known())
     annotations[std::string(api::kAnnotationDeletionEvidence)] = nullptr;
   const bool says_drain = !meta.annotation(api::kAnnotationFirstConf).empty();
@@ -244,7 +245,8 @@ std::map<std::string, std::string, std::less<>> wanted_conditions(const View& vi
     out.emplace(std::string(api::kPodConditionPrefix) + std::string(name), message);
   };
   if (worker.record == nullptr) {
-    // Keep the record that Slurm has had the node: otherwise a missing node could later count as evidence.
+    // This condition records that Slurm has had the node. Without it, the missing node could count as evidence that the worker
+    // never registered.
     if (worker.stamped) add("Unknown", missing_text(missing_since(*worker.pod).value_or(view.in.now)));
     return out;
   }
@@ -265,7 +267,7 @@ bool appears(const Worker& worker) {
   return slurmd_started(*worker.pod) || !began_before(*worker.record, *worker.pod);
 }
 
-/// Returns the present time, or a later time from `places`, because a process with another clock may have set those.
+/// Returns the present time, or a later time from `places`, because a process with another clock may have written `places`.
 core::WallTime registration_time(const View& view, const Places& places) {
   const core::WallTime now = core::whole_seconds(view.in.now);
   return std::max({now, places.given_until.value_or(now), places.due.value_or(now)});

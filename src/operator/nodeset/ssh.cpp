@@ -62,7 +62,7 @@ std::vector<std::string_view> ssh_volume_names(const api::NodeSetSpec& spec) {
 void add_ssh_volumes(const Observed& in, Json& volumes) {
   const api::NodeSetSpec& spec = in.nodeset.spec;
   if (!has_sshd(spec)) return;
-  // The file is in an annotation of the pod. So each worker has the file of its own template, also during an
+  // An annotation of the pod contains sshd_config. So each worker has the sshd_config of its own template, also during an
   // update.
   const Json config{
       {"downwardAPI",

@@ -140,11 +140,11 @@ void delete_moved(const View& view, const Workers& workers, const Vacancies& vac
   for (const auto& [name, node] : view.in.snapshot->nodes) {
     if (ordinal_of(name, prefix)) continue;  // Handled by delete_without_worker.
     if (view.has_worker(name) || view.in.other_workers.contains(name)) continue;
-    // If somebody else gave the reason for the machine, a worker that returns must still find it.
+    // Keep a record with a reason that somebody else gave for the machine. If a worker returns there, the reason still applies.
     if (slurm::given_by_others(node->reason, slurm::Owner::kOperator) && !tells_refusal(*node)) continue;
     if (!stamped_by_us(view, *node) && !drained_by_pre_stop(view, *node)) continue;
-    // Without host networking, or with DaemonSet, the place determines the name, unless the pod of the record has another node
-    // now.
+    // Without host networking, or with DaemonSet, the place determines the name. Then a record is stale only if its pod has
+    // another Slurm node now.
     if ((!on_host || view.by_host()) && !is_superseded(workers, *node)) continue;
     // A hold by others, a reservation, and jobs that wait for the node still need the record.
     if (view.goal == Goal::kServe && (outlives_worker(view, *node) || reserved(*node) || view.in.snapshot->job_names(name)))
@@ -184,7 +184,7 @@ void prune_lost(const View& view, StaleRecords& found, Draft& draft) {
   }
 }
 
-/// True if a worker that is bound to a Kubernetes node may return to the record.
+/// True if a worker that is bound to a Kubernetes node may use the record again.
 bool awaits_bound_worker(const View& view, const slurm::Node& node) {
   if (view.goal != Goal::kServe || !view.by_host()) return false;
   if (const std::optional<SlotKey> place = view.place_of(node.name)) {
@@ -284,7 +284,7 @@ OldRecord judge_old_record(const View& view, const std::string& name) {
       if (drain != Restorable::kNoted && drain != Restorable::kToBeNoted) return OldRecord::kStays;
     }
   }
-  // Our own reservation does not keep the record, because the operator takes the node out of it.
+  // Our own reservation is no reason to keep the record, because the operator removes the node from the reservation.
   const bool ours = is_scheduled(view) && record->reservation == reservation_name(view.in.meta());
   // Jobs that name the node would be lost with its record.
   if ((reserved(*record) && !ours) || state.has("COMPLETING") || state.base == "ALLOCATED" || state.base == "MIXED" ||

@@ -23,7 +23,8 @@ using core::Json;
 
 /// The minimum time between two writes that change only counts, which change often. Conditions are written at once.
 constexpr core::Duration kCountsEvery{500};
-/// The number of refusals after which a node that Slurm does not release is reported. A reservation may hold the node.
+/// A step that Slurm refuses because a node is busy is reported only after this number of refusals. For example, a reservation
+/// may hold the node.
 constexpr int kBusyShown = 20;
 constexpr std::string_view kNotUsable = "NotUsable";
 /// The number of names that a message lists.
@@ -53,7 +54,7 @@ api::NodeSetStatus count(const View& view, const PassResult& result, Draft& draf
     if (state.has("DRAIN")) ++out.slurm_drain;
   }
   if (!slurm::has_answered(view.in.snapshot)) {
-    // Unknown is not zero, so the last counts stay.
+    // The counts are unknown, not zero. So the status keeps its last counts.
     out.slurm_idle = before.slurm_idle;
     out.slurm_allocated = before.slurm_allocated;
     out.slurm_down = before.slurm_down;
@@ -100,8 +101,8 @@ void tell_suspects(const Workers& workers, Draft& draft) {
   if (!texts.empty()) draft.wrong(kNotRegistered, some(texts));
 }
 
-/// Reports why wanted workers do not accept jobs. Returns true if each wanted worker is usable or set aside by users, and at
-/// least one is usable.
+/// Reports why wanted workers do not accept jobs. Returns true if each wanted worker is usable or set aside by users, but not
+/// all of them are set aside.
 bool judge_workers(const View& view, const Workers& workers, Draft& draft) {
   std::vector<std::string> starting, placeless, unusable, aside, refused, old_conf;
   int usable = 0;
@@ -297,7 +298,7 @@ std::set<SlotKey> places_to_create(const View& view, const Workers& workers, con
   return out;
 }
 
-/// Adds to the intent the changes of the record whose name a worker to be created has.
+/// Adds to the intent the changes to the Slurm record that has the name of a worker to be created.
 void intend_for_record(const View& view, const PassResult& result, const std::string& node, plan::Intent& intent) {
   const slurm::Node* record = view.known_record(node);
   if (record == nullptr) return;
@@ -314,7 +315,7 @@ void write_intent(const View& view, const PassResult& result, Draft& draft) {
   plan::Intent& intent = draft.intent();
   const kube::ObjectMeta& self = view.in.meta();
   for (const plan::StepId& id : draft.wishes()) {
-    // Drains and marks were added before, by node and by pod. Events, confirmations and notes change nothing.
+    // Drains and marks were added to the intent before, by node and by pod. Events, confirmations and notes change nothing.
     const bool told = id.verb == kDrain.verb || id.is(kClear) || id.is(kEvent) || id.is(kConfirm) || id.is(kNoteDrain);
     if (!told) intent.add(id);
   }
@@ -482,8 +483,8 @@ void judge_stop(const View& view, const PassResult& result, Draft& draft) {
   }
 }
 
-/// Sets the condition DeletionsStopped for a loss of Kubernetes nodes. Sets it even if the stop switch or the doubt also stops
-/// deletions, because the message of the condition records the loss.
+/// Sets the condition DeletionsStopped for a loss of Kubernetes nodes. Sets it even if an annotation or a doubt about Slurm's
+/// answers also stops deletions, because the message of the condition records the loss.
 void set_node_loss(const View& view, Conditions& conditions) {
   const NodeLoss& loss = view.in.node_loss;
   if (!loss.any()) return;

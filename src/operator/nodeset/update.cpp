@@ -16,7 +16,8 @@
 namespace op::nodeset {
 namespace {
 
-/// No event wakes the NodeSet when a job that waits for a node is cancelled, or when a worker's time to register is over.
+/// The time until left-out workers are judged again. No event wakes the NodeSet when a job that waits for a node is cancelled,
+/// or when a worker's time to register is over.
 constexpr Change kKeptAgain{core::Duration{30000}, "workers that were left out of an update may be updated"};
 
 /// How long an answer of the API server about a template is valid: kAcceptedFor if it accepts the template, kRefusedFor if it
@@ -143,8 +144,8 @@ bool gives_way(const View& view, const Worker& worker, const std::optional<core:
          view.in.now - *worker.drained_for < *template_since + kCreated;
 }
 
-/// True if the API server would refuse the pod each time. Not for a quota, which has room once the worker is
-/// deleted.
+/// True if the API server would refuse the pod each time. False if the pod exceeds a quota, because the quota has room once the
+/// worker is deleted.
 bool refuses(const core::Error& error) {
   return error.code == core::ErrorCode::kInvalid ||
          (error.code == core::ErrorCode::kForbidden && error.message.find("exceeded quota") == std::string::npos);

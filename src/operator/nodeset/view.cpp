@@ -58,7 +58,7 @@ View::View(const Observed& observed, const Aim& aim) : in(observed), goal(aim.go
     conf_hashes_.emplace(in.hash, hash_of_conf(spec.extra_conf, pod_limits(spec.slurmd, spec.pod_template.spec)));
   }
   for (const Slot& slot : in.slots) worker_nodes_.insert(slot.node);
-  // If several hosts give their workers the same name, those that do not match come last.
+  // If several hosts give their workers the same name, a host that matches takes precedence: emplace keeps the first entry.
   for (const bool matches : {true, false}) {
     for (const auto& [name, host] : in.hosts) {
       if (host.twin.empty() && (host.fit.any() || host.wanted) == matches) hosts_by_node_.emplace(host.slurm_node, name);
@@ -144,7 +144,8 @@ NameOwner View::owner_of_name(const SlotKey& place) const {
   if (rival_of(node) != nullptr) return NameOwner::kOtherWorker;
   const bool names_nodeset = in.nodeset_names.contains(node) || node == slurm_node_set_name(in.nodeset.spec, in.meta().name);
   if (!slurm::has_answered(in.snapshot)) {
-    // An external slurmctld has other nodes as well. Ours has only workers, so they are created without asking it.
+    // An external slurmctld may have a node of that name. A slurmctld of the operator has only workers as nodes, so workers can
+    // be created before it answers.
     return names_nodeset || (in.controller && in.controller->external) ? NameOwner::kUnknown : NameOwner::kUs;
   }
   const slurm::Node* record = in.snapshot->node(node);

@@ -1,5 +1,5 @@
-// The facts, the goal of a pass over a NodeSet, and what follows from both. Does not change while the pass is planned. Private
-// to this folder.
+// A View holds the facts and the goal of a pass over a NodeSet, and derives values from both. It does not change while the pass
+// is planned. Private to this folder.
 #pragma once
 
 #include <map>
@@ -30,8 +30,8 @@ struct Aim {
   std::vector<Problem> problems;  ///< Why the goal is not kServe.
 };
 
-/// The owner of the name that a worker would have in Slurm. A node cannot have the name of a NodeSet in Slurm. If Slurm already
-/// has such a node, the node keeps the name and the NodeSet waits.
+/// The owner of the name that a worker would have in Slurm. There, a node and a NodeSet cannot have the same name. If Slurm
+/// already has a node with the name of a NodeSet, the node keeps the name and the NodeSet waits.
 enum class NameOwner {
   kUs,
   kOtherNodeSet,  ///< The name is that of another NodeSet.
@@ -67,10 +67,10 @@ class View {
   /// True if the spec has changed since the status was written, so that what failed before may work now.
   [[nodiscard]] bool spec_changed() const { return in.meta().generation != in.nodeset.status.observed_generation; }
 
-  /// True if Slurm has answered completely. Sufficient for the status, and for acts that are checked when they are sent.
+  /// True if Slurm has answered completely. This suffices for the status, and for acts that are checked when they are sent.
   [[nodiscard]] bool slurm_known() const { return slurm_known_; }
-  /// True if the answer is so recent that what is missing in it does not exist. If not, and there is something to do, plan
-  /// again after kFreshAgain, because a later answer with the same content wakes no key.
+  /// True if Slurm's answer is so recent that a node or job that is missing in it does not exist. If false and there is
+  /// something to do, plan again after kFreshAgain, because a later answer with the same content wakes no key.
   [[nodiscard]] bool slurm_fresh() const { return slurm_fresh_; }
   /// Returns how much longer the status shows Slurm's last answer while Slurm does not answer: a restart of slurmctld does not
   /// change the workers. Zero or less: the answer is too old, or there is none. Empty: Slurm answers.
@@ -110,8 +110,8 @@ class View {
   [[nodiscard]] const plan::Outcome* failure(const plan::StepId& id) const;
   /// Returns how long it takes until a failed step may be tried again. Not positive: it may be tried now.
   [[nodiscard]] core::Duration retry_in(const plan::StepId& id) const;
-  /// Returns how long to wait for something that may never happen: `limit`, counted from the time since which the status has
-  /// reported `note` without interruption.
+  /// Returns a wait for something that may never happen. The wait is over once events have reported `note` for `limit` without
+  /// interruption.
   [[nodiscard]] Wait wait_at_most(core::Duration limit, std::string_view reason, std::string note) const;
   /// Returns a step that reports an event about the NodeSet.
   [[nodiscard]] plan::Step event_step(std::string_view type, std::string_view reason, std::string_view action,

@@ -23,8 +23,8 @@ constexpr core::Duration kAwaitDown{10000};
 constexpr core::Duration kOverdue{30000};
 /// How long the operator does not try a name again that another pod has.
 constexpr core::Duration kTakenName{60000};
-/// How long the deletion of a NodeSet waits for Slurm, so that it can delete the records of the workers: Slurm must answer, and
-/// notice the end of the last slurmd. After that, the Controller deletes the records that are left.
+/// How long the deletion of a NodeSet waits for Slurm. The operator can delete the workers' records only if Slurm answers and
+/// has noticed the end of the last slurmd. After this time, the Controller deletes the remaining records.
 constexpr core::Duration kRecordsGrace{5 * 60 * 1000};
 constexpr core::Duration kNextAnswer{300};
 /// If some of the NodeSet's workers have no owner, the operator asks the API server after this time whether the NodeSet is
@@ -63,7 +63,7 @@ int ordinal_in(const View& view, const kube::PodRecord& pod) {
   return ordinal_of(pod.meta.name, view.in.meta().name + "-").value_or(-1);
 }
 
-/// True if the API server said recently that another pod has the name.
+/// True if the API server recently refused to create the worker's pod because another pod has its name.
 bool name_taken(const View& view, const SlotKey& place) {
   const plan::Outcome* failed = view.failure(create_id(view, place));
   return failed != nullptr && failed->error && failed->error->code == core::ErrorCode::kAlreadyExists &&
@@ -154,7 +154,7 @@ plan::Step created_event(const View& view, std::vector<std::string> names) {
 /// True if the record of an earlier worker is deleted before the next worker is created. The deletion is tried only once,
 /// because the creation of a worker must not wait for Slurm.
 bool record_goes_first(const View& view, OldRecord old, Finalizer finalizer, const plan::StepId& id, Draft& draft) {
-  // A NodeSet without a finalizer so far has had no worker.
+  // A NodeSet that gets its finalizer only in this pass has had no worker yet.
   if (old != OldRecord::kDeletedFirst || finalizer == Finalizer::kChanged) return false;
   if (view.failure(id) == nullptr) return true;
   draft.remember(id);
@@ -189,7 +189,7 @@ struct Recipe {
 /// The recipes by revision. A revision is missing if no worker can be created from it now.
 using Recipes = std::map<std::string, Recipe, std::less<>>;
 
-/// Returns the same facts with the spec that the base revision recorded, but with the present names.
+/// Returns a copy of the facts with the spec that the base revision recorded. Workers keep the present names.
 core::Result<std::shared_ptr<const Observed>> with_base(const Observed& in) {
   const auto base = std::ranges::find_if(
       in.revisions, [&](const kube::ObjectPtr& revision) { return revision->meta.label(api::kLabelRevisionHash) == in.base; });

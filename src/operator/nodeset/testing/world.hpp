@@ -35,8 +35,8 @@ class World : public op::testing::World {
 
   /// Returns what a pass would observe now.
   [[nodiscard]] Observed observe();
-  /// Carries out the lanes of a plan in turn. A failed step stops its lane. If the plan needs facts, reads only these. Returns
-  /// the number of steps tried, or 1 if the plan needed facts.
+  /// Carries out the lanes of a plan one after the other. A failed step stops its lane. If the plan needs facts, reads these
+  /// facts and carries out no step. Returns the number of steps tried, or 1 if the plan needed facts.
   int run(const plan::Plan& plan);
   /// Plans and carries out until nothing is left to do, at most `passes` times. Advances the clock after each pass. Returns the
   /// number of passes.
@@ -89,7 +89,7 @@ class World : public op::testing::World {
   [[nodiscard]] kube::PodRecord& pod(const std::string& name) { return pods.at(name); }
   [[nodiscard]] slurm::Node& node(const std::string& name) { return nodes.at(name); }
   [[nodiscard]] core::Json status() const { return nodeset().value("status", core::Json::object()); }
-  /// "True Reason" of a condition of the NodeSet's status, or "".
+  /// Returns "True Reason" for a condition of the NodeSet's status, or "" if the status lacks the condition.
   [[nodiscard]] std::string condition(std::string_view type) const;
   [[nodiscard]] std::string message(std::string_view type) const;
 
@@ -134,11 +134,11 @@ class World : public op::testing::World {
   /// Begins and ends reservations according to the clock.
   void tend_reservations();
   [[nodiscard]] bool job_on(const std::string& node) const;
-  /// The Slurm node of the pod's slurmd.
+  /// Returns the name of the Slurm node of the pod's slurmd.
   [[nodiscard]] std::string node_of(const kube::PodRecord& pod) const;
   [[nodiscard]] slurm::SnapshotPtr snapshot() const;
   [[nodiscard]] kube::Key host_keys_key() const { return {"default", worker_ssh_host_keys_name(name_)}; }
-  /// All Kubernetes nodes as records.
+  /// Returns all Kubernetes nodes as records.
   [[nodiscard]] std::vector<std::shared_ptr<const kube::NodeRecord>> host_records() const;
 
   struct Process;
