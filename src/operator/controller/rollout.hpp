@@ -65,8 +65,8 @@ inline constexpr const char* kNotLoaded = "slurmctld has not loaded the configur
 /// The reason of a refusal (refused_reason) begins with this text if slurmctld exits when it starts with the offered content.
 inline constexpr const char* kEndsWithIt = "slurmctld ends when it starts with it";
 
-/// In maps of files, names of users' files have this prefix, and binary files (in base64) have it twice. An entry with only
-/// this name means that the users' files are known, even if there are none.
+/// In maps of files, names of users' files have this prefix, and names of binary files (in base64) have it twice. An entry
+/// whose name is only the prefix means that the users' files are known, even if there are none.
 inline constexpr std::string_view kUsers = "/";
 
 using slurm::rollout::kReconfigure;
@@ -185,10 +185,12 @@ void remember_reconfigure(const Observed& observed, plan::Plan& plan);
 /// True if slurmctld runs with the offered content and, as far as is known, its volume has the same content.
 bool holds_offered(const Observed& observed, const ConfigState& state);
 
-/// True if slurmctld runs with other content than the offered one. False if it refused the offered one and has no other.
+/// True if slurmctld runs with other content than the offered one. False if it refused the offered content and there is no
+/// accepted content to return to.
 bool needs_load(const Observed& observed, const ConfigState& state);
 
-/// True if slurmctld runs and has not loaded the offered content yet. False if it refused that, or if there is no RestApi.
+/// True if slurmctld runs and has not loaded the offered content yet. False if it refused this content, or if a refused
+/// partition is tried once more, or if there is no RestApi.
 bool awaits_load(const Observed& observed, const ConfigState& state);
 
 /// Returns the step that makes the kubelet refresh the volume at once when the scripts that slurmctld itself runs have changed.

@@ -82,7 +82,7 @@ std::string uid_of_slurmctld(const Observed& observed) {
   return pod == nullptr ? "" : pod->meta.uid;
 }
 
-/// Returns the reasons why the next step cannot begin, for ever or until somebody acts.
+/// Returns the reasons why no step of a rotation can begin now. Most of these reasons remain until somebody acts.
 std::vector<std::string> in_the_way(const Observed& observed) {
   std::vector<std::string> out;
   if (observed.stopped) out.push_back(fmt::format("the stop switch (remove the annotation {})", api::kAnnotationStopDeletions));
