@@ -88,7 +88,7 @@ Clause drains() {
           }};
 }
 
-/// The parameter is being deleted, and the operator's finalizer holds it.
+/// The parameter is being deleted, and still has the operator's finalizer.
 Clause ends(std::string_view finalizer) {
   return {"ends",
           "has(params.metadata.deletionTimestamp) && has(params.metadata.finalizers) && params.metadata.finalizers.exists(f, f "
@@ -161,7 +161,7 @@ AdmissionPolicy workers() {
                      std::string(api::kAnnotationDeletionEvidence) + ")"};
 }
 
-/// Refuses deletions of workers that run jobs. A label that the operator sets tells which these are.
+/// Refuses deletions of workers that run jobs. The operator marks these workers with a label.
 AdmissionPolicy busy(std::string name, Deleters deleters) {
   return {
       .name = std::move(name),

@@ -67,7 +67,7 @@ struct AdmissionPolicy {
 };
 
 const std::vector<AdmissionPolicy>& admission_policies();
-/// Returns the file with all policies by name that the chart's templates read.
+/// Returns the file that the chart's templates read. It has all policies, by name.
 [[nodiscard]] api::GeneratedFile admission_policies_file();
 
 }  // namespace op
