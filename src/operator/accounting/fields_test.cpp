@@ -52,7 +52,7 @@ TEST(Fields, EachOfAManagedDatabaseHasAnEffectThatIsTakenBack) {
                       "template": {"metadata": {"labels": {"b": "c"}, "annotations": {"d": "e"}},
                                    "spec": {"nodeSelector": {"f": "g"}}},
                       "persistence": {"storageClassName": "fast"}}})");
-  const Findings wanted{{"externalConfig", "no effect"}, {"jwtHs256KeyRef", "told"},  // Told because of `optional`.
+  const Findings wanted{{"externalConfig", "no effect"}, {"jwtHs256KeyRef", "told"},  // Reported because of `optional`.
                         {"jwtKeyRef.optional", "told"},  {"slurmKeyRef.optional", "told"},
                         {"storageConfig.host", "told"},  {"storageConfig.passwordKeyRef", "told"},
                         {"storageConfig.port", "told"}};
