@@ -2,7 +2,7 @@
 // the real caches and observers read. The acts of plans are carried out on them one by one.
 //
 // The world is not a simulator: it has no garbage collection and no kubelet, and time passes only when a scenario advances it.
-// The simulator in sim/ has these.
+// The simulator in sim/ has a garbage collector, kubelets and a clock.
 #pragma once
 
 #include <algorithm>
@@ -38,8 +38,9 @@ namespace op::testing {
 
 using core::Json;
 
-/// How slurmctld answers. kObeys: normally; kIgnores: loads no slurm.conf; kRefuses: refuses slurm.conf; kForbids: refuses the
-/// token; kBabbles: not in JSON; kElsewhere: as another cluster; kSilent: not to slurmrestd; kAway: slurmrestd is away as well.
+/// What slurmctld does. kObeys: it works normally. kIgnores: it loads no slurm.conf. kRefuses: it refuses slurm.conf. kForbids:
+/// it refuses the token. kBabbles: its answers are not JSON. kElsewhere: it belongs to another cluster. kSilent: it does not
+/// answer slurmrestd. kAway: slurmrestd does not answer either.
 enum class Slurmctld { kObeys, kIgnores, kRefuses, kAway, kForbids, kBabbles, kElsewhere, kSilent };
 
 class World {
@@ -532,7 +533,7 @@ class World {
 
   std::map<Id, Json> objects_;
   std::map<Id, std::optional<Json>> cut_;  ///< What caches show of objects whose watch is cut.
-  std::map<Id, sim::FieldOwners> owners_;  ///< The managers and fields of what was applied.
+  std::map<Id, sim::FieldOwners> owners_;  ///< For each applied object, which manager owns which fields.
   int serial_ = 100;
   slurm::SnapshotPtr last_answer_;  ///< The snapshot while Slurm is not polled; nullptr: each observation takes a new one.
 };
