@@ -56,7 +56,7 @@ TEST(Fields, EachOfAManagedDatabaseHasAnEffectThatIsTakenBack) {
                         {"jwtKeyRef.optional", "told"},  {"slurmKeyRef.optional", "told"},
                         {"storageConfig.host", "told"},  {"storageConfig.passwordKeyRef", "told"},
                         {"storageConfig.port", "told"}};
-  // The claim is only made at the beginning: see scenario managed.
+  // The claim is created only once, so its fields are compared between worlds: see scenario managed.
   EXPECT_EQ(field_findings("Accounting", base, kStates, {"storageConfig/persistence"}), wanted);
 }
 

@@ -17,7 +17,7 @@
 
 namespace op::controller {
 
-/// The init container of slurmctld's pod that waits until a person has resolved the difference.
+/// The init container of slurmctld's pod that waits until a person has resolved the difference between the two numbers.
 inline constexpr const char* kClusterNumber = "cluster-number";
 
 /// The number of the cluster in slurmctld's state (`ours`) and in slurmdbd (`theirs`).

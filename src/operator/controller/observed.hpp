@@ -50,7 +50,7 @@ struct RestApiFacts {
 /// A worker whose NodeSet is gone.
 struct LeftWorker {
   kube::PodPtr pod;
-  std::optional<OwnerEnds> ends;  ///< Evidence that the Controller may delete it.
+  std::optional<OwnerEnds> ends;  ///< Evidence that the pod may be deleted.
 };
 
 /// A worker's record in Slurm that no NodeSet manages any more: its NodeSet was deleted while Slurm did not answer, or together
@@ -103,7 +103,7 @@ struct Observed {
   bool no_kube_nodes = false;    ///< Kubernetes reports no node at all.
 
   std::optional<AccountingFacts> accounting;
-  std::optional<UsageMissing> usage_missing;  ///< The evidence for the first of `pods` to which it applies.
+  std::optional<UsageMissing> usage_missing;  ///< For the first pod in `pods` whose slurmctld crashes for this reason.
   /// "ns/name" of an older Controller with the same cluster name. Does not include Controllers with the same Accounting, for
   /// which there is AccountingFacts::namesake.
   std::string older_cluster;

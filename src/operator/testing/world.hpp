@@ -54,13 +54,13 @@ class World {
   core::MonoTime mono{core::Duration{1000000}};
   plan::Ledger ledger;
   Slurmctld slurmctld = Slurmctld::kAway;
-  std::string loaded;                        ///< The hash that slurmctld has loaded.
+  std::string loaded;                        ///< The hash of the configuration that slurmctld has loaded.
   std::map<std::string, slurm::Node> nodes;  ///< The nodes that slurmctld knows.
   slurm::Capabilities capabilities{.release = "26.05", .data_parser = {}, .topology_update = true};
   std::map<std::int64_t, slurm::Job> jobs;             ///< The jobs that slurmctld knows.
   std::vector<slurm::accounting::Cluster> registered;  ///< The clusters that slurmdbd has.
   std::string refusal = "error: bad line";
-  std::string bad_text;  ///< Not empty: slurmctld refuses a slurm.conf that contains this, even with kObeys.
+  std::string bad_text;  ///< Not empty: slurmctld refuses a slurm.conf that contains this text, even with kObeys.
   /// Live reads and writes of this "Kind/name" fail with this error.
   std::map<std::string, core::Error> faults;
   std::vector<std::string> events;  ///< The events so far: "Warning ConfigRefused: note".
