@@ -23,8 +23,7 @@
 namespace op {
 
 struct OperatorOptions {
-  std::vector<std::string>
-      namespaces;  ///< Empty: all. With exactly one, only Kubernetes nodes are read outside that namespace.
+  std::vector<std::string> namespaces;  ///< Empty: all. With exactly one, only Kubernetes nodes are read outside of it.
   std::string cluster_domain = "cluster.local";
   std::string worker_priority_class = {};  ///< Default priority class of workers; "": the cluster's default.
   /// True if Kubernetes nodes may be read. If not, and with exactly one namespace, a Role in that namespace is sufficient.

@@ -59,7 +59,7 @@ struct Observed {
 
   kube::ObjectPtr service, config_map, stateful_set;
   std::vector<kube::PodPtr> pods;
-  // For a MariaDB that the operator runs: see database.hpp.
+  // The next members are set only if the operator runs the MariaDB: see database.hpp.
   kube::ObjectPtr database_service, database_set;
   std::vector<kube::PodPtr> database_pods;
 };

@@ -17,7 +17,7 @@ struct Referrers {
   std::string field;  ///< The field in the spec of a referrer: "accountingRef" if it names the deleted object itself, or
                       ///< "controllerRef" if both name the same Controller.
   std::string name;   ///< The name in that field.
-  // According to the cache:
+  // The next members are from the cache.
   std::vector<std::string> ending;  ///< The referrers that are being deleted.
   bool lasting = false;             ///< True if some referrers are not being deleted.
   std::string others;               ///< What else needs the deleted object, for users; "": nothing.

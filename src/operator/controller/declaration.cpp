@@ -153,7 +153,7 @@ ControllerController::ControllerController(Wiring& wiring, std::string cluster_d
       });
 
   wiring.wakes_on_slurm(name(), [this](const slurm::Change& change, const kube::Key& key) -> Keys {
-    // The Controller deletes records that NodeSets left behind.
+    // The Controller deletes records that NodeSets left behind, so nodes that no NodeSet claims wake it.
     const bool concerned = change.health || change.partitions ||
                            claims_of(change, caches_.nodesets.by_index(kIndexController, key.str())).unclaimed ||
                            (some_appears_or_goes(change) && gives_places(caches_.config_maps, key));

@@ -638,7 +638,7 @@ std::optional<plan::Step> script_refresh(const Observed& observed, const ConfigS
   const kube::PodRecord* pod = running_pod(observed);
   if (pod == nullptr || state.scripts_hash.empty() || state.scripts_hash == scripts_digest(observed)) return {};
   const Refresh done = read_refresh(*pod);
-  // Only the count changes. The same hash means that the refresh is not for another configuration.
+  // Only the count changes. The hash stays, because the refresh is not for another configuration.
   return refresh_step(*pod, {done.hash.empty() ? state.offered_hash : done.hash, done.count + 1});
 }
 

@@ -315,8 +315,8 @@ std::vector<std::string> backups_behind(const Observed& observed) {
   return out;
 }
 
-/// Returns the next step if every daemon has loaded the files of the present one. nullopt: the next step has to wait. If it
-/// waits until messages have expired, sets `told` to a text about that.
+/// Returns the next step. Requires that every daemon has loaded the files of the present step. nullopt: the next step has to
+/// wait. If it waits until messages have expired, adds a text about that to `told`.
 std::optional<plan::Step> next_step(const Observed& observed, Logins logins_have, std::string& told) {
   const KeyRotation& now = rotation_of(observed);
   if (now.step == KeyStep::kAlone) return end_rotation(observed);
