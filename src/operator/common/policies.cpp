@@ -177,8 +177,9 @@ AdmissionPolicy busy(std::string name, Deleters deleters) {
                  std::string(api::kAnnotationPodRelease) + "=true"};
 }
 
-/// Refuses deletions of objects that drains need, while a Controller with deletionPolicy Drain, a RestApi, or their namespace
-/// is being deleted. Fails open, because without the custom resource definitions nothing is left to drain.
+/// Returns the common part of the policies below. They refuse deletions of objects that drains need, while a Controller with
+/// deletionPolicy Drain, a RestApi, or their namespace is being deleted. They fail open, because without the custom resource
+/// definitions nothing is left to drain.
 AdmissionPolicy kept(std::string name, const kube::Resource& params, std::vector<std::string> apps) {
   AdmissionPolicy out{.name = std::move(name),
                       .deleters = Deleters::kCleaners,

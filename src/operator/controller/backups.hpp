@@ -10,9 +10,9 @@
 //   the new backups are ready -> the primary's pod is replaced if its template has changed
 //
 // While a backup serves because the primary's pod is not ready, the operator does not change the backups. When the primary's
-// pod starts again, it waits in an init container (kWaitBackup) until no backup serves. The operator then deletes all backups
-// if Slurm reports that a backup serves, or does not answer for a minute. The operator creates them again once the primary has
-// started, or after two minutes.
+// pod starts again, it waits in an init container (kWaitBackup) until no backup serves. The operator then waits for up to a
+// minute until Slurm reports that a backup serves, and deletes all backups. It creates them again once the primary has started,
+// or after two minutes.
 #pragma once
 
 #include <string>
