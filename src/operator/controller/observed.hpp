@@ -103,7 +103,7 @@ struct Observed {
   bool no_kube_nodes = false;    ///< Kubernetes reports no node at all.
 
   std::optional<AccountingFacts> accounting;
-  std::optional<UsageMissing> usage_missing;  ///< For the first pod in `pods` whose slurmctld crashes for this reason.
+  std::optional<UsageMissing> usage_missing;  ///< For the first pod in `pods` whose slurmctld crashes without its usage file.
   /// "ns/name" of an older Controller with the same cluster name. Does not include Controllers with the same Accounting, for
   /// which there is AccountingFacts::namesake.
   std::string older_cluster;
