@@ -14,7 +14,7 @@ namespace {
 /// The progress of a removal. The callbacks of the requests keep it alive.
 struct Removal {
   std::function<void(core::Result<int>)> done;
-  std::size_t open = 1;  ///< Open requests, and one for the start.
+  std::size_t open = 1;  ///< The number of open requests, plus one until the first requests have been sent.
   int removed = 0;
   std::optional<core::Error> error;
 

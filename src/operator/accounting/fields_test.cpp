@@ -52,11 +52,11 @@ TEST(Fields, EachOfAManagedDatabaseHasAnEffectThatIsTakenBack) {
                       "template": {"metadata": {"labels": {"b": "c"}, "annotations": {"d": "e"}},
                                    "spec": {"nodeSelector": {"f": "g"}}},
                       "persistence": {"storageClassName": "fast"}}})");
-  const Findings wanted{{"externalConfig", "no effect"}, {"jwtHs256KeyRef", "told"},  // Told because of `optional`.
+  const Findings wanted{{"externalConfig", "no effect"}, {"jwtHs256KeyRef", "told"},  // Reported because of `optional`.
                         {"jwtKeyRef.optional", "told"},  {"slurmKeyRef.optional", "told"},
                         {"storageConfig.host", "told"},  {"storageConfig.passwordKeyRef", "told"},
                         {"storageConfig.port", "told"}};
-  // The claim is only made at the beginning: see scenario managed.
+  // The claim is created only once, so its fields are compared between worlds: see scenario managed.
   EXPECT_EQ(field_findings("Accounting", base, kStates, {"storageConfig/persistence"}), wanted);
 }
 

@@ -37,7 +37,7 @@ struct Cluster {
   bool external = false;  ///< slurmctld is outside of Kubernetes, so what it has loaded is unknown.
   bool joined = false;    ///< slurmctld has loaded a slurm.conf with this slurmdbd.
   bool offered = false;   ///< The loaded or the offered slurm.conf has this slurmdbd.
-  bool restapi = false;   ///< A RestApi serves the cluster. slurmdbd can be asked through it.
+  bool restapi = false;   ///< A RestApi serves the cluster, so slurmdbd can be asked through its slurmrestd.
   std::optional<Said> said;
 };
 
@@ -59,7 +59,7 @@ struct Observed {
 
   kube::ObjectPtr service, config_map, stateful_set;
   std::vector<kube::PodPtr> pods;
-  // For a MariaDB that the operator runs: see database.hpp.
+  // The next members are set only if the operator runs the MariaDB: see database.hpp.
   kube::ObjectPtr database_service, database_set;
   std::vector<kube::PodPtr> database_pods;
 };

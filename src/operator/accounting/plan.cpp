@@ -63,7 +63,8 @@ void find_other_keys(const Observed& observed, std::vector<Problem>& out) {
 }
 
 /// Reports clusters that name the same key as slurmdbd but whose slurmctld slurmdbd refuses: their copies of the key hold
-/// different data, because not all have taken the key's new data. Each cluster takes them when no daemon is cut off by that.
+/// different data, because some copies do not have the key's new data yet. A cluster takes new data only when that cuts off no
+/// daemon.
 void find_keys_in_force(const Observed& observed, std::vector<Problem>& out) {
   if (!observed.slurm_key || !observed.slurm_key->usable()) return;
   const std::string ours = key_in_force(observed).content;
@@ -251,8 +252,9 @@ Left left_out(const Observed& observed, const std::vector<std::string>& left) {
   return out;
 }
 
-/// Returns the fields that have no effect. With an external slurmdbd, only its address has one. With a managed database, the
-/// fields for a user's database have none. Without one, the fields for a managed database have none.
+/// Returns the fields that are set but have no effect. With an external slurmdbd, only its address has an effect. With a
+/// managed database, the fields for a user's database have no effect. With a user's database, those for a managed one have no
+/// effect.
 std::vector<std::string> ignored_fields(const api::AccountingSpec& spec) {
   std::vector<std::string> out = api::fields_not_acted_on(spec);
   const auto add = [&](const std::string& path, const core::Json& said, const core::Json& unsaid,
@@ -501,7 +503,7 @@ std::string release_to_tell(const Observed& observed) {
     if (pod->meta.terminating()) continue;
     const ImageRelease release = slurm_release("slurmdbd:" + said_of(*pod, "release: "));
     std::string said = to_string(release);
-    // slurmdbd is ready and accepts clients. A slurmctld that waits to learn its release goes on with any value.
+    // slurmdbd is ready and accepts clients. A slurmctld that waits for slurmdbd's release continues with any value.
     if (pod->ready()) return said.empty() ? "unknown" : said;
     const bool earlier = before.empty() || releases_between(slurm_release("slurmdbd:" + before), release) < 0;
     if (!said.empty() && earlier) return said;

@@ -33,9 +33,10 @@ std::string write_conf_script();
 /// changed since. Requires a usable key.
 SecretFacts key_in_force(const Observed& observed);
 
-/// Returns the release of slurmdbd to publish for slurmctlds that wait for it: that of the ready slurmdbd ("unknown" if it
-/// reported none), or else the published one; "" if none is known. A starting slurmdbd that is newer than the published release
-/// replaces it at once, because the kubelet delivers the ConfigMap late. slurmctld itself waits for slurmdbd's answer.
+/// Returns the release of slurmdbd to publish for slurmctlds that wait for it. This is the release that the ready slurmdbd has
+/// reported ("unknown" if it reported none), otherwise the published release, or "". The release of a starting slurmdbd is
+/// returned at once if it is later than the published one, because the kubelet delivers the ConfigMap late. A waiting slurmctld
+/// also waits for slurmdbd's answer.
 std::string release_to_tell(const Observed& observed);
 
 // The children, as data to apply.

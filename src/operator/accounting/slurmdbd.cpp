@@ -23,7 +23,7 @@ enum class Word {
   kUnknown,       ///< Unknown: slurmrestd does not answer, refuses the request, or was not asked yet.
   kUnserved,      ///< Unknown: slurmrestd does not serve accounting, perhaps not yet.
   kAway,          ///< slurmrestd answers but slurmdbd does not.
-  kUnregistered,  ///< slurmdbd has no such cluster.
+  kUnregistered,  ///< slurmdbd does not have the cluster.
   kUnconnected,   ///< slurmdbd has the cluster, but the cluster's slurmctld is not connected.
   kGood,
 };

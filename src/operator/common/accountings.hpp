@@ -23,7 +23,7 @@ struct NamedBy {
 
 /// Returns the Controllers that name this Accounting: first those that have joined it, then the others, each group from the
 /// oldest to the newest. So a cluster that runs with this slurmdbd comes before an older one that has not joined yet. Includes
-/// Controllers that are being deleted: their slurmctlds may still have jobs to record, for which they need their key and name.
+/// Controllers that are being deleted: their slurmctlds may still record jobs, for which their keys and names are needed.
 [[nodiscard]] std::vector<NamedBy> clusters_of(const kube::Cache<kube::Object>& controllers,
                                                const kube::Cache<kube::Object>& config_maps, const kube::Key& accounting,
                                                const api::AccountingSpec& spec);

@@ -24,13 +24,14 @@ core::Json child_json(const kube::Resource& resource, const kube::Key& key, cons
 core::Json owned_child(const kube::Resource& resource, const kube::Key& key, const kube::Resource& owner_kind,
                        const kube::ObjectMeta& owner, const kube::StringMap& ours, const api::Metadata& over = {});
 
-/// Returns the step that makes the child as wanted. nullopt: it is so already, or is being deleted. `observed` null: no child.
-/// If a Service has our ports with other numbers, the step replaces only the ports. A later pass applies the rest.
+/// Returns the step that creates the child or makes it as wanted. nullopt: the child is as wanted, or is being deleted.
+/// `observed` null: the child does not exist. If a Service has our ports with other numbers, the step replaces only the ports.
+/// A later pass applies the rest.
 std::optional<plan::Step> apply_step(const kube::Resource& resource, core::Json intent, const kube::Object* observed,
                                      std::string_view manager);
 
-/// Copies fields of an existing StatefulSet that cannot be changed into the wanted spec, because other versions of the operator
-/// created them differently. `observed` null: it does not exist.
+/// Copies the immutable fields of an existing StatefulSet into the wanted spec, because other versions of the operator set
+/// these fields differently. `observed` null: the StatefulSet does not exist.
 void keep_fixed_fields(core::Json& spec, const kube::Object* observed);
 
 /// Returns a step that must precede the apply of a workload (a StatefulSet or Deployment). The step removes probes with another

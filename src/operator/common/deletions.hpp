@@ -17,7 +17,7 @@ struct Referrers {
   std::string field;  ///< The field in the spec of a referrer: "accountingRef" if it names the deleted object itself, or
                       ///< "controllerRef" if both name the same Controller.
   std::string name;   ///< The name in that field.
-  // According to the cache:
+  // The next members are from the cache.
   std::vector<std::string> ending;  ///< The referrers that are being deleted.
   bool lasting = false;             ///< True if some referrers are not being deleted.
   std::string others;               ///< What else needs the deleted object, for users; "": nothing.
@@ -25,12 +25,13 @@ struct Referrers {
 
 struct Needed {
   std::string waiting;  ///< What the object waits for, for users. "": nothing needs it any more.
-  /// True if something may still use the object, so its children must stay. False: it only waits for other deletions.
+  /// True if something may still use the object, so its children must stay. False: the object only waits to see whether its
+  /// referrers are deleted as well.
   bool at_work = false;
 };
 
-/// Returns what the deleted object waits for; nullopt until that is known. Checks the cached referrers first. If they do not
-/// need the object, reads them from the API server, because a cache may be behind.
+/// Returns what the deleted object waits for; nullopt until that is known. Checks the cached referrers first. If none of them
+/// needs the object, reads the referrers from the API server, because a cache may be behind.
 std::optional<Needed> needed_by(const plan::Context& context, const kube::ObjectMeta& deleted, const Referrers& referrers,
                                 plan::Plan& plan);
 

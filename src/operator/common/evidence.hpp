@@ -11,7 +11,8 @@ namespace op {
 /// Controller. Never expires.
 class OwnerEnds final : public kube::PodEvidence {
  public:
-  /// Returns nullopt unless `controller` has a deletion_timestamp. Callers clear that if no worker may be deleted at once.
+  /// Returns nullopt unless `controller` has a deletion_timestamp. The NodeSet controller passes the metadata without it until
+  /// the Controller's status announces the end of the cluster.
   static std::optional<OwnerEnds> of(const plan::Observing& observing, const kube::ObjectMeta& controller,
                                      const kube::PodRecord& worker);
 

@@ -5,8 +5,8 @@ namespace op {
 
 /// Creates the FIFO $SOCKET to which the daemon logs, and copies it to the output. Keeps the FIFO open for writing, so that a
 /// restart of the daemon is not an end of file. A shell handles TERM only between two commands or while it waits for a
-/// background command, so the copy runs in the background. Otherwise the pod would need its whole grace period to end. Prints
-/// the last output before it ends.
+/// background command, so the copy runs in the background. Otherwise the pod would need its whole grace period to end. Before
+/// the script ends, it prints the daemon's last output.
 inline constexpr const char* kLogfileScript =
     "set -eu\n"
     "mkdir -p \"$(dirname \"$SOCKET\")\"\n"

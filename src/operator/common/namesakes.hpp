@@ -32,7 +32,7 @@ Precedence precedence(const WorkersOf& workers_of, const kube::Object& nodeset);
 /// and the NodeSet "gpu0" both have a worker gpu00.
 struct Rival {
   std::string nodeset;
-  std::set<std::string, std::less<>> nodes;  ///< The Slurm node names of its workers.
+  std::set<std::string, std::less<>> nodes;  ///< The Slurm node names of the rival's workers.
   std::string prefix;
   int padding = 0;
   int reserved = 0;           ///< The rival takes precedence for its ordinals below this number, even without a worker.

@@ -21,8 +21,8 @@ namespace op {
                                                         std::string_view kind, const kube::ObjectMeta& object,
                                                         std::string_view reason, plan::Plan& plan);
 
-/// Returns a problem if a quota, an admission webhook or a service account keeps the StatefulSet from creating its pod. `set`
-/// may be null. `ready` is as in told_by_events.
+/// Returns a problem if the StatefulSet has not created its pod, for example because of a quota, an admission webhook or a
+/// missing service account. `set` may be null. `ready` is as in told_by_events.
 [[nodiscard]] std::optional<Problem> find_missing_pod(const plan::Context& context, const api::Condition* ready,
                                                       const kube::Object* set, const std::vector<kube::PodPtr>& pods,
                                                       plan::Plan& plan);

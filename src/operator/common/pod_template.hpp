@@ -34,7 +34,7 @@ core::Json merge_pod_template(core::Json pod_spec, const api::PodTemplate& over,
 /// Return a source of a projected volume: {"configMap": {"name", "items"}}, or {"secret": ...} with the same members.
 core::Json project_config_map(std::string_view name, const core::Json& items = nullptr, bool optional = false);
 core::Json project_secret(std::string_view name, std::string_view key, std::string_view path);
-/// Returns a volume with these sources. Only root can read its files, unless `mode` says otherwise.
+/// Returns a volume with these sources. Only root can read the files, unless `mode` says otherwise.
 core::Json projected_volume(std::string_view name, core::Json sources, int mode = 0600);
 core::Json read_only_mount(std::string_view volume, std::string_view path, std::string_view sub_path = "");
 

@@ -88,7 +88,7 @@ Clause drains() {
           }};
 }
 
-/// The parameter is being deleted, and the operator's finalizer holds it.
+/// The parameter is being deleted, and still has the operator's finalizer.
 Clause ends(std::string_view finalizer) {
   return {"ends",
           "has(params.metadata.deletionTimestamp) && has(params.metadata.finalizers) && params.metadata.finalizers.exists(f, f "
@@ -161,7 +161,7 @@ AdmissionPolicy workers() {
                      std::string(api::kAnnotationDeletionEvidence) + ")"};
 }
 
-/// Refuses deletions of workers that run jobs. A label that the operator sets tells which these are.
+/// Refuses deletions of workers that run jobs. The operator marks these workers with a label.
 AdmissionPolicy busy(std::string name, Deleters deleters) {
   return {
       .name = std::move(name),
@@ -177,8 +177,9 @@ AdmissionPolicy busy(std::string name, Deleters deleters) {
                  std::string(api::kAnnotationPodRelease) + "=true"};
 }
 
-/// Refuses deletions of objects that drains need, while a Controller with deletionPolicy Drain, a RestApi, or their namespace
-/// is being deleted. Fails open, because without the custom resource definitions nothing is left to drain.
+/// Returns the common part of the policies below. They refuse deletions of objects that drains need, while a Controller with
+/// deletionPolicy Drain, a RestApi, or their namespace is being deleted. They fail open, because without the custom resource
+/// definitions nothing is left to drain.
 AdmissionPolicy kept(std::string name, const kube::Resource& params, std::vector<std::string> apps) {
   AdmissionPolicy out{.name = std::move(name),
                       .deleters = Deleters::kCleaners,

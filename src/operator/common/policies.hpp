@@ -54,8 +54,8 @@ struct AdmissionPolicy {
   std::vector<std::string> groups, versions, resources;
   const kube::Resource* params = nullptr;  ///< The policy's paramKind.
   std::vector<Clause> conditions{};        ///< matchConditions: the policy applies to deletions that meet all of these.
-  std::vector<Clause> passes;              ///< The deletion is allowed if any of these holds.
-  bool variables = false;                  ///< Write `passes` as named variables, not inline.
+  std::vector<Clause> passes;              ///< The deletion is allowed if any of these clauses holds.
+  bool variables = false;                  ///< The CEL declares `passes` as named variables, not inline.
   std::string subject;  ///< How the message names the parameter, or the object of a policy without parameters.
   std::string message;  ///< The message after the object's name.
 
@@ -67,7 +67,7 @@ struct AdmissionPolicy {
 };
 
 const std::vector<AdmissionPolicy>& admission_policies();
-/// Returns the file with all policies by name that the chart's templates read.
+/// Returns the file that the chart's templates read. It has all policies, by name.
 [[nodiscard]] api::GeneratedFile admission_policies_file();
 
 }  // namespace op

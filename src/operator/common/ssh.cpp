@@ -44,7 +44,7 @@ bool is_public_key(std::string_view line) {
 }
 
 struct UsersLines {
-  std::string_view outside;  ///< Before the first Match block.
+  std::string_view outside;  ///< The lines before the first Match block.
   std::string_view blocks;   ///< The Match blocks and everything after them.
   /// Keywords that apply to everybody, in lower case. A subsystem is listed with its name: "subsystem sftp".
   std::set<std::string, std::less<>> said;

@@ -21,7 +21,7 @@ inline constexpr std::string_view kSshdConfig = "sshd_config";
 /// deleted with its owner and does not block the deletion of the owner.
 core::Json new_host_keys(const kube::Key& key, const kube::Resource& owner_kind, const kube::ObjectMeta& owner,
                          const kube::StringMap& labels);
-/// Returns the names of all private host keys that sshd can have: "ssh_host_rsa_key".
+/// Returns the names of all private host keys that sshd can have, such as "ssh_host_rsa_key".
 std::vector<std::string> host_key_names();
 /// Returns the data keys of the host keys in the Secret, including their public halves.
 std::vector<std::string> usable_host_keys(const kube::Named<kube::SecretRecord>& secret);

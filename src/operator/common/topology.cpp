@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view kTopologyName = "default";
 constexpr std::size_t kMaxName = 64;
 constexpr std::size_t kHashLength = 10;
-/// The characters that a name may have. Slurm parses lists of names as hostlists, so others would have a special meaning.
+/// The characters that a name may have. In Slurm's hostlists of names, other characters have a special meaning.
 constexpr std::string_view kNameAllowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/";
 constexpr std::string_view kSwitch = "      - switch: ", kChildren = "        children: ", kBlock = "      - block: ";
 

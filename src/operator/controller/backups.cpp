@@ -64,7 +64,8 @@ const kube::PodRecord* primary_to_be(const Observed& observed) {
   return nullptr;
 }
 
-/// Returns when the backups began to hand over to this pod of the primary, according to its annotation. nullopt: they have not.
+/// Returns when the backups began to hand over to this pod of the primary, according to the annotation of the backups'
+/// StatefulSet. nullopt: they have not begun.
 std::optional<core::WallTime> noted_hand_over(const Observed& observed, const kube::PodRecord& primary) {
   if (!observed.backup_set) return {};
   const std::string_view note = observed.backup_set->meta.annotation(api::kAnnotationHandedOver);

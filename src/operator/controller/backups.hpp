@@ -10,8 +10,9 @@
 //   the new backups are ready -> the primary's pod is replaced if its template has changed
 //
 // While a backup serves because the primary's pod is not ready, the operator does not change the backups. When the primary's
-// pod starts again, it waits in an init container (kWaitBackup) until no backup serves. As soon as it waits, the operator
-// deletes all backups. It creates them again once the primary has started, or after two minutes.
+// pod starts again, it waits in an init container (kWaitBackup) until no backup serves. The operator then waits for up to a
+// minute until Slurm reports that a backup serves, and deletes all backups. It creates them again once the primary has started,
+// or after two minutes.
 #pragma once
 
 #include <string>
@@ -36,7 +37,7 @@ bool primary_ready(const Observed& observed);
 /// True if a backup serves in place of the primary.
 bool backup_serves(const Observed& observed);
 
-/// True while the primary's pod waits until the backups have ended.
+/// True while the backups are to be deleted so that the primary's waiting pod can start: for two minutes at most.
 bool backup_hands_over(const Observed& observed);
 
 /// True if a backup may take over with a configuration that is not the offered one.

@@ -23,9 +23,9 @@ core::Json build_config_map(const Observed& observed, const ConfigState& state);
 /// Returns the ConfigMap `name` with copies of the user's files in `content`: the offered or accepted files of a ConfigState.
 core::Json build_file_copies(const Observed& observed, const std::string& name,
                              const std::map<std::string, std::string>& content);
-/// True if slurmctld's pods mount copies of the user's files. Earlier releases mounted the user's ConfigMaps. They mount copies
-/// once all files that a rollback may need are known, and as long as there is such a file, even if the spec no longer names it.
-/// Until the files are known, the mounts do not change.
+/// True if slurmctld's pods mount copies of the user's files. Earlier releases mounted the user's ConfigMaps. The pods mount
+/// copies once all files that a rollback may need are known, and as long as there is such a file, even if the spec no longer
+/// names it. Until the files are known, the mounts do not change.
 bool mounts_copies(const Observed& observed, const ConfigState& state);
 /// Returns the StatefulSet of slurmctld. `state`: the content of the ConfigMap. `slurm_key_digest`: the digest of the keyring
 /// that slurmctld will mount. Requires the JWT key. Copies the fields that Kubernetes never lets change from the observed

@@ -206,7 +206,7 @@ core::Json slurmctld_container(const Observed& observed) {
                                           mount(kSocketVolume, "/run/slurmctld"), mount(kLogVolume, kLogDirectory),
                                           mount(kStateVolume, state_directory(observed))})},
   };
-  // Reading the state of a large cluster takes minutes. A restart in the meantime would only begin it again.
+  // Reading the state of a large cluster takes minutes. After a restart in the meantime, slurmctld would only begin again.
   out["startupProbe"] = probe(kAppController, 600);
   out["livenessProbe"] = probe(kAppController, 60);
   out["readinessProbe"] = probe(kAppController, 3);
@@ -431,7 +431,8 @@ core::Json build_backup_set(const Observed& observed, const ConfigState& state, 
   return out;
 }
 
-/// True if the claim itself is as wanted, because users have changed its size as its StorageClass allows.
+/// True if the claim itself is as wanted although the StatefulSet's template is not: users can resize a claim if its
+/// StorageClass allows that.
 bool claim_follows(const Observed& observed, core::Json wanted) {
   if (!observed.claim) return false;
   // If the spec names no volume, the volume to which the claim is bound is accepted.

@@ -59,7 +59,7 @@ TEST(StatefulSet, PodsCarryTheControllersLabelsAndAnnotations) {
   EXPECT_EQ(core::get_string(metadata, {"annotations", "note"}), "x");
 }
 
-/// slurmctld calls a waiting srun in its own pod back at the address from which it came.
+/// slurmctld calls a waiting srun in its own pod back at the address from which srun connected.
 TEST(StatefulSet, ClientsInThePodReachSlurmctldWithoutItsService) {
   Observed observed = observed_of(Json::object());
   const kube::ObjectMeta& meta = observed.object->meta;

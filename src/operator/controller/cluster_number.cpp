@@ -17,7 +17,7 @@ namespace op::controller {
 namespace {
 
 constexpr const char* kTryAgain = "slurm-operator.try-again";
-/// The end of numbers_differ once slurmctld has passed the init container. slurmctld does not wait again after that.
+/// The suffix of numbers_differ once slurmctld has passed the init container. slurmctld does not wait again after that.
 constexpr std::string_view kPassed = " passed";
 
 /// Finds `before` in the text from `at` on. Returns the digits that follow, and moves `at` to them. "": there are none.

@@ -17,7 +17,7 @@
 
 namespace op::controller {
 
-/// The init container of slurmctld's pod that waits until a person has resolved the difference.
+/// The init container of slurmctld's pod that waits until a person has resolved the difference between the two numbers.
 inline constexpr const char* kClusterNumber = "cluster-number";
 
 /// The number of the cluster in slurmctld's state (`ours`) and in slurmdbd (`theirs`).
@@ -27,13 +27,15 @@ struct ClusterNumbers {
 /// Parses the termination message of slurmctld. Returns nullopt if slurmctld is ready or has ended for another reason.
 std::optional<ClusterNumbers> differing_numbers(const kube::ContainerState& slurmctld);
 
-/// Records in `next` the numbers if slurmctld crashes because they differ, and later that it is ready. Clears old numbers.
+/// Records in `next` the numbers if slurmctld crashes because they differ, and later that slurmctld is ready. Clears numbers
+/// that are no longer needed.
 void note_numbers(const Observed& observed, ConfigState& next);
 
 /// Returns the arguments of the init container's script after the state directory: both numbers, and the pod for which they
-/// were recorded. Empty: there is nothing to wait for.
+/// were recorded. Empty: no numbers are recorded.
 std::vector<std::string> noted_numbers(const ConfigState& state);
-/// Returns the script of the init container. Only the next pod after a record of numbers waits; later pods do not.
+/// Returns the script of the init container. Once a pod has passed the script, later pods do not wait because of the same
+/// record.
 std::string wait_number_script();
 
 /// Returns the problem that the numbers differ, with what to do about it. nullopt: they do not differ, as far as is known.

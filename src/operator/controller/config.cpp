@@ -215,8 +215,8 @@ std::optional<std::string> find_namesake(const Observed& observed, const ConfigS
   // While Slurm does not answer, its last answer counts. Otherwise the file would change, and be offered anew, whenever Slurm
   // stops answering.
   if (slurm::has_answered(observed.snapshot) && observed.snapshot->node(name) != nullptr) return whose;
-  // While Slurm has not answered, a cluster that has loaded a configuration may have a node of any name. Another cluster may
-  // have a record of a worker of this name.
+  // While Slurm has not answered, it may have a node of this name: any node if a loaded configuration is known, and otherwise
+  // only a record of a worker.
   const bool unknown = !slurm::has_answered(observed.snapshot) && state.exists() && !observed.restapis.empty() &&
                        (workers_name || !state.accepted_hash.empty());
   if (!unknown && !observed.worker_nodes.contains(name)) return {};
@@ -251,7 +251,7 @@ void add_nodesets(conf::Conf& out, const Observed& observed, const ConfigState& 
                                                : core::fail(core::ErrorCode::kInvalid, nodeset.partition_error);
     const bool left_out = state.leaves_out(name, nodeset.partition_config);
     if (line && !left_out) {
-      // If a partition is about to be removed, jobs submitted to it would never start.
+      // The partition of a NodeSet that is being deleted is drained, because jobs that are submitted to it would never start.
       out.add(nodeset.ending ? drained(*line) : *line);
     } else {
       const auto files = left_out || !state.accepted_hash.empty() ? state.accepted_files() : state.offered;

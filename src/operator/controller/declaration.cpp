@@ -17,7 +17,7 @@ namespace {
 using kube::Object;
 using kube::PodRecord;
 
-/// True if a topology file of the user's assigns places to workers of this Controller.
+/// True if a user's topology file assigns places to workers of this Controller.
 bool gives_places(const kube::Cache<Object>& config_maps, const kube::Key& controller) {
   const kube::ObjectPtr map = config_maps.find({controller.ns, config_map_name(controller.name)});
   return map != nullptr && read_places(*map).has_value();
@@ -129,7 +129,7 @@ ControllerController::ControllerController(Wiring& wiring, std::string cluster_d
       },
       [](const kube::NodeRecord& before, const kube::NodeRecord& after) { return before.meta.labels != after.meta.labels; });
   // If workers exist whose NodeSet is gone, slurm.conf keeps the partition of that NodeSet. If workers have HTTP probes, a
-  // parameter is left out of slurm.conf.
+  // parameter of the user's slurm.conf is refused.
   wiring.wakes<PodRecord>(
       *this, caches_.pods,
       [this](const PodRecord& pod) -> Keys {
@@ -153,7 +153,7 @@ ControllerController::ControllerController(Wiring& wiring, std::string cluster_d
       });
 
   wiring.wakes_on_slurm(name(), [this](const slurm::Change& change, const kube::Key& key) -> Keys {
-    // The Controller deletes records that NodeSets left behind.
+    // The Controller deletes records that NodeSets left behind, so nodes that no NodeSet claims wake it.
     const bool concerned = change.health || change.partitions ||
                            claims_of(change, caches_.nodesets.by_index(kIndexController, key.str())).unclaimed ||
                            (some_appears_or_goes(change) && gives_places(caches_.config_maps, key));

@@ -27,7 +27,7 @@ std::optional<plan::Step> drop_max_unavailable(const kube::Object* budget) {
 }
 
 /// Returns the workers' PodDisruptionBudget. nullopt: unknown yet. Null: there is none. If the cache has none, reads it live,
-/// because the one of the Go operator has no labels, by which our cache selects.
+/// because a budget of the Go operator lacks the labels by which our cache selects.
 std::optional<kube::ObjectPtr> find_budget(Draft& draft) {
   constexpr core::Duration kReadAgain{5000};
   const Observed& observed = draft.observed;
@@ -169,7 +169,7 @@ void plan_status(Draft& draft, Conditions conditions, bool ready) {
   // Adding the finalizer in this pass changes the resourceVersion that the status write depends on. The status follows in the
   // next pass.
   if (draft.plan.lanes().contains("guard")) return;
-  // A refused configuration has an event of its own.
+  // A refused configuration has an event of its own, so it needs no event about the condition Degraded.
   const api::Condition* degraded = api::find_condition(conditions.all(), api::kConditionDegraded);
   const bool told = degraded != nullptr && degraded->reason == "ConfigRefused" && draft.plan.lanes().contains("events");
   if (!told) {

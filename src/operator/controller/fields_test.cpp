@@ -103,7 +103,7 @@ TEST(Fields, EachOfAControllerThatIsNearlyEmptyHasAnEffectThatIsTakenBack) {
                         {"externalConfig", "no effect"},
                         {"jwtHs256KeyRef.optional", "told"},
                         {"reconfigure", "no effect"}};  // Has an effect only with inplaceReconfigure.
-  // The claim is only made at the beginning: see scenario persistence_fixed.
+  // The claim is created only once, so its fields are compared between worlds: see scenario persistence_fixed.
   EXPECT_EQ(field_findings("Controller", base, kStates, {"persistence"}), wanted);
 }
 

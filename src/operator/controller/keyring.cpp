@@ -25,8 +25,8 @@ std::string in_template(const kube::Object& stateful_set) {
   return core::get_string(stateful_set.body, {"spec", "template", "metadata", "annotations", api::kAnnotationSlurmKeyHash});
 }
 
-/// Returns the digest of slurmctld's key. "": unknown, because there is no slurmctld, or because another operator created
-/// it.
+/// Returns the digest of slurmctld's key. "": unknown, because there is no StatefulSet of slurmctld, or because another
+/// operator created the StatefulSet.
 std::string in_force(const Observed& observed) {
   if (!observed.stateful_set || observed.stateful_set->meta.annotation(kube::kIntentHash).empty()) return "";
   return key_by(observed, in_template(*observed.stateful_set));
@@ -127,7 +127,7 @@ plan::Step create(const Observed& observed) {
 /// Whether slurmctld's pod is replaced even if the key has the same digest.
 enum class Template { kAsItIs, kAnew };
 
-/// Returns the step that patches the copy. If `data` is not null, it replaces the data and ends a rotation.
+/// Returns the step that patches the copy. If `data` is not null, the patch replaces the data and ends a rotation.
 plan::Step patch(const Observed& observed, const std::string& digest, const std::string& content, Json data, const char* why,
                  Template pod = Template::kAsItIs) {
   Json change{{"metadata", metadata(observed, digest, content)}};
@@ -225,8 +225,8 @@ bool has_former_data(const Observed& observed) {
                                         keyring_note(observed.object->meta.uid, observed.slurm_key.content);
 }
 
-/// Continues a rotation. If it cannot continue and no running daemon depends on it, ends it at once with a restart of
-/// slurmctld, because slurmctld may have loaded the files of any step.
+/// Continues a rotation. If the rotation cannot continue and no running daemon depends on it, ends the rotation at once. That
+/// restarts slurmctld, because slurmctld may have loaded the files of any step.
 void go_on(const Observed& observed, bool state_at_stake, Keyring& out) {
   const SecretFacts& copy = observed.keyring;
   const bool begins = copy.rotation->begins();

@@ -47,7 +47,7 @@ std::string made_with_key(const Observed& observed, const std::string& digest);
 /// Returns the digest of the earlier key in slurmctld's pod template; "" if the template has that of the present key.
 std::string made_with_key(const Observed& observed);
 
-/// Plans the keyring. `state_at_stake`: a restart of slurmctld would lose its state, so slurmctld must not be restarted.
+/// Plans the keyring. `state_at_stake`: a restart of slurmctld would lose jobs with its state, so slurmctld must not restart.
 Keyring plan_keyring(const Observed& observed, bool state_at_stake);
 
 }  // namespace op::controller

@@ -50,7 +50,7 @@ struct RestApiFacts {
 /// A worker whose NodeSet is gone.
 struct LeftWorker {
   kube::PodPtr pod;
-  std::optional<OwnerEnds> ends;  ///< Evidence that the Controller may delete it.
+  std::optional<OwnerEnds> ends;  ///< Evidence that the pod may be deleted.
 };
 
 /// A worker's record in Slurm that no NodeSet manages any more: its NodeSet was deleted while Slurm did not answer, or together
@@ -76,7 +76,7 @@ struct AccountingFacts {
   ImageRelease slurmdbd_release{};
   std::string told_release{};     ///< The release in the Accounting's ConfigMap; "": not reported yet.
   bool slurmdbd_changes = false;  ///< The StatefulSet has a template with which no slurmdbd is ready yet.
-  /// A Controller with the same cluster name and the same Accounting that has joined it or is older.
+  /// Another Controller with the same cluster name and the same Accounting, which has joined the Accounting or is older.
   std::string namesake;
   bool namesake_joined = false;
 };
@@ -103,7 +103,7 @@ struct Observed {
   bool no_kube_nodes = false;    ///< Kubernetes reports no node at all.
 
   std::optional<AccountingFacts> accounting;
-  std::optional<UsageMissing> usage_missing;  ///< The evidence for the first of `pods` to which it applies.
+  std::optional<UsageMissing> usage_missing;  ///< For the first pod in `pods` whose slurmctld crashes without its usage file.
   /// "ns/name" of an older Controller with the same cluster name. Does not include Controllers with the same Accounting, for
   /// which there is AccountingFacts::namesake.
   std::string older_cluster;
@@ -122,8 +122,8 @@ struct Observed {
   /// NodeSets that are gone while some of their workers exist. Maps their names in Slurm to the names of the objects.
   std::map<std::string, std::string> left_nodesets;
 
-  /// Pods of slurmctld and workers with HTTP probes, and StatefulSets that create such pods. Earlier releases used them for
-  /// images with a tag of Slurm 25.11 or later.
+  /// Pods of slurmctld and workers with HTTP probes, and StatefulSets that create such pods. Earlier releases used HTTP probes
+  /// for images with a tag of Slurm 25.11 or later.
   std::vector<std::string> http_probed;
 
   std::vector<StaleRecord> stale_records;  ///< Empty while Slurm does not answer.
@@ -133,8 +133,8 @@ struct Observed {
   kube::Presence service_monitors =
       kube::Presence::kAbsent;  ///< Whether the kind ServiceMonitor exists. Read only where metrics are, or were, asked for.
   kube::ObjectPtr service_monitor;
-  kube::ObjectPtr backup_set, slurmctld_pdb;                  ///< Only with backups.
-  std::map<std::string, kube::ObjectPtr> slurmctld_services;  ///< Only with backups, by pod name: see addressed_pods().
+  kube::ObjectPtr backup_set, slurmctld_pdb;                  ///< Exist only with backups.
+  std::map<std::string, kube::ObjectPtr> slurmctld_services;  ///< Exist only with backups. By pod name: see addressed_pods().
   kube::ObjectPtr claim;                                      ///< The volume claim of the state, if the StatefulSet created it.
   std::vector<kube::PodPtr> pods;         ///< The pods of slurmctld. With backups, only those of the primary.
   std::vector<kube::PodPtr> backup_pods;  ///< Pods of the standby slurmctlds.

@@ -128,8 +128,9 @@ bool ends_slurmctld(const Observed& observed) {
   return observed.stateful_set && has_state(observed) && !slurmctld_crashes(observed);
 }
 
-/// Replaces slurmctld's pod if its template has changed, unless jobs would be lost. Adds `renew`, if set, before that. `state`:
-/// the ConfigMap's content after this pass. `backups_change`: this pass changes backups, so a ready primary has to wait.
+/// Applies slurmctld's StatefulSet, unless a new pod would lose jobs. A changed template replaces the pod. Adds `renew`, if
+/// set, before the apply. `state`: the ConfigMap's content after this pass. `backups_change`: this pass changes backups, so a
+/// ready primary has to wait.
 void plan_stateful_set(Draft& draft, plan::Lane& lane, const core::Json& set, std::optional<plan::Step> renew,
                        const ConfigState& state, bool backups_change) {
   constexpr core::Duration kLookAgain{10000};

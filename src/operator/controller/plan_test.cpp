@@ -205,8 +205,8 @@ TEST(StateInMemory, IsThoughtToBeThereWhileSlurmctldIsNotReady) {
   EXPECT_FALSE(replaces(served)) << "it was up in this pod, and has that state still";
 }
 
-/// Returns a slurmctld that runs without its ConfigMap. It has the partition gpu, for which no NodeSet asks any more, and
-/// another one.
+/// Returns a slurmctld that runs without its ConfigMap. It has the partition gpu, for which no NodeSet asks any more, and the
+/// partition site.
 Observed without_map(const std::vector<std::string>& jobs) {
   Observed out = changed(true, jobs);
   auto snapshot = std::make_shared<slurm::Snapshot>(*out.snapshot);

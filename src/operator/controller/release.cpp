@@ -11,7 +11,8 @@
 namespace op::controller {
 namespace {
 
-/// Returns by how many releases the wanted slurmctld is later than the one that served last. 0: by none, or one is unknown.
+/// Returns by how many releases the wanted slurmctld is later than the one that served last. Negative: it is earlier. 0: both
+/// releases are the same, or a release is unknown.
 int releases_ahead(const Observed& observed, const ConfigState& state) {
   return releases_between(slurm_release("slurmctld:" + state.served_release),
                           slurm_release(slurmctld_image(observed.controller.spec)));

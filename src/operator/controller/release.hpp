@@ -16,7 +16,7 @@ bool changes_release(const Observed& observed, const ConfigState& state);
 
 /// A move to another release that may not happen yet.
 struct HeldRelease {
-  Observed observed;  ///< The facts with the present image as the wanted one: the plan for all else is made from them.
+  Observed observed;  ///< The facts with the present image as the wanted image. The rest of the plan is made from these facts.
   Problem problem;    ///< Why the move must wait.
 };
 /// Returns nullopt if the wanted release may be used. Does not check whether that release can read the state if a user has

@@ -432,7 +432,8 @@ void write_config_state(const ConfigState& state, core::Json& config_map) {
   annotate(api::kAnnotationDataHash, data_digest(state));
   annotate(api::kAnnotationSlurmConfigHash, state.offered_hash);
   annotate(api::kAnnotationAcceptedConfigHash, state.accepted_hash);
-  // Copies are created once both contents are known. Before that, missing copies do not show that somebody deleted them.
+  // Copies are created once the users' files of both contents are known. Without these annotations, a missing copy does not
+  // mean that somebody deleted it.
   if (knows_files(state)) {
     annotate(api::kAnnotationFilesHash, users_digest(part_of(state.offered, true)));
     if (!state.accepted.empty()) annotate(api::kAnnotationAcceptedFilesHash, users_digest(part_of(state.accepted, true)));
@@ -637,7 +638,7 @@ std::optional<plan::Step> script_refresh(const Observed& observed, const ConfigS
   const kube::PodRecord* pod = running_pod(observed);
   if (pod == nullptr || state.scripts_hash.empty() || state.scripts_hash == scripts_digest(observed)) return {};
   const Refresh done = read_refresh(*pod);
-  // Only the count changes. The same hash means that the refresh is not for another configuration.
+  // Only the count changes. The hash stays, because the refresh is not for another configuration.
   return refresh_step(*pod, {done.hash.empty() ? state.offered_hash : done.hash, done.count + 1});
 }
 

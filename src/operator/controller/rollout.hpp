@@ -65,8 +65,8 @@ inline constexpr const char* kNotLoaded = "slurmctld has not loaded the configur
 /// The reason of a refusal (refused_reason) begins with this text if slurmctld exits when it starts with the offered content.
 inline constexpr const char* kEndsWithIt = "slurmctld ends when it starts with it";
 
-/// In maps of files, names of users' files have this prefix, and binary files (in base64) have it twice. An entry with only
-/// this name means that the users' files are known, even if there are none.
+/// In maps of files, names of users' files have this prefix, and names of binary files (in base64) have it twice. An entry
+/// whose name is only the prefix means that the users' files are known, even if there are none.
 inline constexpr std::string_view kUsers = "/";
 
 using slurm::rollout::kReconfigure;
@@ -78,9 +78,9 @@ struct ConfigState : slurm::rollout::State {
   LeftOuts left_out;
   std::string scripts_hash;        ///< Hash of slurmctld's own scripts at the last request to the kubelet to refresh them.
   std::string served_key;          ///< Digest of the auth/slurm key with which slurmctld was last up.
-  std::string served_made_with{};  ///< The digest in the pod of that slurmctld, if it differs from served_key.
-  std::string served_by{};         ///< The uid of the pod of that slurmctld, if its state is lost with the pod. "": it is not.
-  std::string served_release{};    ///< The release in the tag of that slurmctld's image. "": the tag shows no release.
+  std::string served_made_with{};  ///< The key digest in the pod of the slurmctld that was last up, if it is not served_key.
+  std::string served_by{};         ///< The uid of the pod that was last up, if the state is lost with it. "": the state stays.
+  std::string served_release{};    ///< The release in the image tag of the slurmctld that was last up. "": it shows none.
   std::string numbers_differ{};    ///< See cluster_number.hpp: "OURS THEIRS POD-UID [passed]".
   std::optional<core::WallTime> held_since{};    ///< Since when a reconfigure or restart waits: see prologs.hpp. In seconds.
   std::optional<core::WallTime> cut_short_at{};  ///< When the wait for the jobs in `cut_short` was over, in whole seconds.
@@ -118,7 +118,7 @@ const std::string* file_copy(const ConfigState& state, std::string_view file);
 
 /// The state of slurmctld.
 struct SlurmctldFacts {
-  std::optional<std::string> loaded;   ///< The hash of the configuration with which it runs, as it reports. nullopt: unknown.
+  std::optional<std::string> loaded;   ///< The hash of the loaded configuration, as slurmctld reports it. nullopt: unknown.
   std::optional<std::string> refusal;  ///< slurmctld's error if it refused the offered content.
   std::string made_of;                 ///< Digest of the pod template (image, volumes ...). "": unknown.
   bool ready = false;                  ///< The pod is ready.
@@ -150,7 +150,7 @@ ConfigState next_config_state(const ConfigState& now, const Render& render, cons
 /// Returns the hash of the configuration that slurmctld has loaded. nullopt: Slurm does not answer.
 std::optional<std::string> loaded_config_hash(const Observed& observed);
 
-/// Returns slurmctld's error if it refused the offered content: at a reconfigure, or because it does not start with it.
+/// Returns slurmctld's error if slurmctld refused the offered content at a reconfigure, or does not start with that content.
 std::optional<std::string> find_refusal(const Observed& observed, const ConfigState& state);
 
 /// True if slurmctld's pod should be deleted: slurmctld crashes, and the offered content is another than when it was first seen
@@ -185,10 +185,12 @@ void remember_reconfigure(const Observed& observed, plan::Plan& plan);
 /// True if slurmctld runs with the offered content and, as far as is known, its volume has the same content.
 bool holds_offered(const Observed& observed, const ConfigState& state);
 
-/// True if slurmctld runs with other content than the offered one. False if it refused the offered one and has no other.
+/// True if slurmctld runs with other content than the offered one. False if it refused the offered content and there is no
+/// accepted content to return to.
 bool needs_load(const Observed& observed, const ConfigState& state);
 
-/// True if slurmctld runs and has not loaded the offered content yet. False if it refused that, or if there is no RestApi.
+/// True if slurmctld runs and has not loaded the offered content yet. False if it refused this content, or if a refused
+/// partition is tried once more, or if there is no RestApi.
 bool awaits_load(const Observed& observed, const ConfigState& state);
 
 /// Returns the step that makes the kubelet refresh the volume at once when the scripts that slurmctld itself runs have changed.

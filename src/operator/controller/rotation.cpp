@@ -82,7 +82,7 @@ std::string uid_of_slurmctld(const Observed& observed) {
   return pod == nullptr ? "" : pod->meta.uid;
 }
 
-/// Returns the reasons why the next step cannot begin, for ever or until somebody acts.
+/// Returns the reasons why no step of a rotation can begin now. Most of these reasons remain until somebody acts.
 std::vector<std::string> in_the_way(const Observed& observed) {
   std::vector<std::string> out;
   if (observed.stopped) out.push_back(fmt::format("the stop switch (remove the annotation {})", api::kAnnotationStopDeletions));
@@ -315,8 +315,8 @@ std::vector<std::string> backups_behind(const Observed& observed) {
   return out;
 }
 
-/// Returns the next step if every daemon has loaded the files of the present one. nullopt: the next step has to wait. If it
-/// waits until messages have expired, sets `told` to a text about that.
+/// Returns the next step. Requires that every daemon has loaded the files of the present step. nullopt: the next step has to
+/// wait. If it waits until messages have expired, adds a text about that to `told`.
 std::optional<plan::Step> next_step(const Observed& observed, Logins logins_have, std::string& told) {
   const KeyRotation& now = rotation_of(observed);
   if (now.step == KeyStep::kAlone) return end_rotation(observed);

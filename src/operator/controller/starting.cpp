@@ -14,8 +14,8 @@ constexpr core::Duration kNoteGap{10000};
 /// The time between two checks whether workers have registered. No event wakes the Controller when a worker registers.
 constexpr core::Duration kPoll{1000};
 
-/// True if the second load is done, or is not tried again: slurmctld refused it, so the loaded configuration stays, or its
-/// reply was lost, which would happen again while slurmctld is slow.
+/// True if the second load is done, or is not tried again after a refusal or a lost reply. After a refusal, the loaded
+/// configuration stays. A reply would be lost again while slurmctld is slow.
 bool reloaded(const Observed& observed, core::WallTime noted) {
   const auto found = observed.context.outcomes.find(reload_id(noted));
   if (found == observed.context.outcomes.end()) return false;

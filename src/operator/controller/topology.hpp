@@ -19,7 +19,7 @@ struct ConfigState;
 struct TopologyFile {
   std::string text;         ///< The content of topology.yaml; "": no file.
   bool may_change = false;  ///< The text may change when Slurm's nodes change, but such a change wakes no Controller.
-  bool keeps_pod = false;   ///< slurmctld would not start with what the spec wants mounted.
+  bool keeps_pod = false;   ///< The pod must stay: slurmctld would not start with the files that the spec wants mounted.
   std::vector<Problem> problems, warnings;
 };
 

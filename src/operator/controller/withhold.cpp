@@ -70,8 +70,8 @@ conf::Conf read_before(const Observed& observed, const ConfigState& state) {
     if (state.offered_hash == state.accepted_hash) return out;
     const bool answers = slurm::has_answered(observed.snapshot) && observed.snapshot->complete();
     const conf::Conf offered = parse_conf(state.offered);
-    // slurmctld does not start with the offered file. But since the accepted file, it may have loaded another file that was
-    // never recorded. The offered file also has the NodeSet partitions of that file.
+    // slurmctld does not start with the offered file. But after the accepted file, it may have loaded another file that was
+    // never recorded. The offered file also has the NodeSet partitions of that unrecorded file.
     if (!answers && slurmctld_crashes(observed) && !observed.restapis.empty()) {
       add_drained_of(out, offered);
       return out;

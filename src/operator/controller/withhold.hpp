@@ -24,7 +24,8 @@ namespace op::controller {
 struct ConfigState;
 struct Rendered;
 
-/// Reason of a problem: slurm.conf limits a table of slurmctld to fewer entries than the table has.
+/// Reason of a warning: the wanted limit of a table of slurmctld is too small for the entries of the table: see
+/// withhold_tables.
 inline constexpr std::string_view kTableTooSmall = "TableTooSmall";
 
 struct Withheld {
@@ -43,9 +44,9 @@ std::vector<Withheld> withhold_partitions(slurm::conf::Conf& ours, slurm::conf::
 /// Keeps the licenses and kinds of GRES that jobs use.
 std::vector<Withheld> withhold_resources(slurm::conf::Conf& wanted, const Observed& observed, const ConfigState& state);
 
-/// Keeps the size of a table if the wanted size is smaller than the number of entries in slurmctld, or if that number is
-/// unknown. At its next reconfigure slurmctld would drop the other entries (24.11 and 26.05: "node table is full", "MaxJobCount
-/// limit from slurm.conf reached").
+/// Keeps the present limit of a table if the wanted limit is smaller and does not exceed the number of entries in slurmctld, or
+/// if that number is unknown. At its next reconfigure, slurmctld would drop the entries beyond the limit (24.11 and 26.05:
+/// "node table is full", "MaxJobCount limit from slurm.conf reached").
 void withhold_tables(slurm::conf::Conf& wanted, const Observed& observed, const ConfigState& state,
                      std::vector<Problem>& warnings);
 

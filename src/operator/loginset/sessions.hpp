@@ -28,7 +28,8 @@ inline constexpr std::string_view kCount =
 
 /// Returns the commands with which the readiness probe reports the number of sessions.
 std::string report_script();
-/// Return the sidecar that writes the number of sessions to its log, its volume, and the mount for the container `login`.
+/// Return the sidecar that writes the number of sessions to its log, the volume that it reads the number from, and the mount of
+/// this volume for the sidecar and the container `login`.
 core::Json sessions_sidecar();
 core::Json sessions_volume();
 core::Json sessions_mount();

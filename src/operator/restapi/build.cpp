@@ -45,7 +45,7 @@ int listening_port(const core::Json& container, const api::RestApiSpec& spec) {
   return port != 0 ? port : api::kPortSlurmrestd;
 }
 
-/// True if this word makes slurmrestd listen on that port. slurmrestd accepts "host:port", "[address]:port" and "unix:path".
+/// True if this argument makes slurmrestd listen on the port. slurmrestd accepts "host:port", "[address]:port" and "unix:path".
 bool names_port(std::string_view word, int port) {
   return word.ends_with(":" + std::to_string(port)) && !word.starts_with('-') && !word.starts_with("unix:");
 }

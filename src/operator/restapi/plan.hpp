@@ -13,8 +13,8 @@ plan::Plan plan(const Observed& observed);
 // The children, as data to apply.
 core::Json build_service(const Observed& observed);
 core::Json build_deployment(const Observed& observed);
-/// True if the address on which slurmrestd must listen is known. With IPv6 enabled, it depends on the Service as the API server
-/// created it.
+/// True if the address on which slurmrestd must listen is known. With EnableIPv6, the address depends on the IP families that
+/// the API server has given to the Service.
 bool knows_address(const Observed& observed);
 
 }  // namespace op::restapi

@@ -198,7 +198,7 @@ Json without_versions(Json json) {
     if (!value.is_object() || value.value("type", Json()) != api::kConditionFieldsNotActedOn)
       out.push_back(without_versions(std::move(value)));
   }
-  // An item that was removed from a list of named items and returns is at the end, so the order does not count.
+  // An item that is removed from a list of named items and added again is at the end of the list, so the order does not count.
   if (std::all_of(out.begin(), out.end(), [](const Json& value) { return value.is_object() && value.contains("name"); })) {
     std::sort(out.begin(), out.end(), [](const Json& a, const Json& b) { return a["name"].dump() < b["name"].dump(); });
   }

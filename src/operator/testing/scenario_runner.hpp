@@ -27,7 +27,7 @@ class ScenarioRunner {
   virtual ~ScenarioRunner() = default;
   ScenarioRunner(const ScenarioRunner&) = delete;
   ScenarioRunner& operator=(const ScenarioRunner&) = delete;
-  /// Throws std::invalid_argument for an unknown word.
+  /// Throws std::invalid_argument for a key or value that the language does not have.
   void run_file(const std::string& file);
 
  protected:

@@ -2,7 +2,7 @@
 // the real caches and observers read. The acts of plans are carried out on them one by one.
 //
 // The world is not a simulator: it has no garbage collection and no kubelet, and time passes only when a scenario advances it.
-// The simulator in sim/ has these.
+// The simulator in sim/ has a garbage collector, kubelets and a clock.
 #pragma once
 
 #include <algorithm>
@@ -38,8 +38,9 @@ namespace op::testing {
 
 using core::Json;
 
-/// How slurmctld answers. kObeys: normally; kIgnores: loads no slurm.conf; kRefuses: refuses slurm.conf; kForbids: refuses the
-/// token; kBabbles: not in JSON; kElsewhere: as another cluster; kSilent: not to slurmrestd; kAway: slurmrestd is away as well.
+/// What slurmctld does. kObeys: it works normally. kIgnores: it loads no slurm.conf. kRefuses: it refuses slurm.conf. kForbids:
+/// it refuses the token. kBabbles: its answers are not JSON. kElsewhere: it belongs to another cluster. kSilent: it does not
+/// answer slurmrestd. kAway: slurmrestd does not answer either.
 enum class Slurmctld { kObeys, kIgnores, kRefuses, kAway, kForbids, kBabbles, kElsewhere, kSilent };
 
 class World {
@@ -53,13 +54,13 @@ class World {
   core::MonoTime mono{core::Duration{1000000}};
   plan::Ledger ledger;
   Slurmctld slurmctld = Slurmctld::kAway;
-  std::string loaded;                        ///< The hash that slurmctld has loaded.
+  std::string loaded;                        ///< The hash of the configuration that slurmctld has loaded.
   std::map<std::string, slurm::Node> nodes;  ///< The nodes that slurmctld knows.
   slurm::Capabilities capabilities{.release = "26.05", .data_parser = {}, .topology_update = true};
   std::map<std::int64_t, slurm::Job> jobs;             ///< The jobs that slurmctld knows.
   std::vector<slurm::accounting::Cluster> registered;  ///< The clusters that slurmdbd has.
   std::string refusal = "error: bad line";
-  std::string bad_text;  ///< Not empty: slurmctld refuses a slurm.conf that contains this, even with kObeys.
+  std::string bad_text;  ///< Not empty: slurmctld refuses a slurm.conf that contains this text, even with kObeys.
   /// Live reads and writes of this "Kind/name" fail with this error.
   std::map<std::string, core::Error> faults;
   std::vector<std::string> events;  ///< The events so far: "Warning ConfigRefused: note".
@@ -532,7 +533,7 @@ class World {
 
   std::map<Id, Json> objects_;
   std::map<Id, std::optional<Json>> cut_;  ///< What caches show of objects whose watch is cut.
-  std::map<Id, sim::FieldOwners> owners_;  ///< The managers and fields of what was applied.
+  std::map<Id, sim::FieldOwners> owners_;  ///< For each applied object, which manager owns which fields.
   int serial_ = 100;
   slurm::SnapshotPtr last_answer_;  ///< The snapshot while Slurm is not polled; nullptr: each observation takes a new one.
 };
