@@ -14,7 +14,7 @@ namespace bridge::nodes {
 [[nodiscard]] std::string taint_value(std::string_view text);
 
 /// Returns a patch after which the node has the taint of managed nodes with exactly these effects and values; null if nothing
-/// changes. Other taints stay. The patch fails with kConflict if the node has changed.
+/// changes. The patch leaves other taints alone, and fails with kConflict if the node has changed.
 using Effects = std::set<std::pair<std::string, std::string>>;  ///< Effect and value.
 [[nodiscard]] plan::ActPtr set_taints(const kube::SchedulingNodeRecord& node, const Effects& wanted);
 
