@@ -30,7 +30,7 @@ const Json& object_of(const Observed& in) {
 }
 
 /// Reports whether the kubelet has already started the pod, or the DaemonSet controller has chosen its node. Any user can write
-/// the annotation or the owner, so the user of the request is checked too.
+/// the mirror annotation or the owner reference, so the user of the request is checked too.
 bool is_exempt(const Observed& in) {
   const bool of_kubelet = std::ranges::find(in.request.groups, kNodesGroup) != in.request.groups.end();
   if (of_kubelet && in.pod.meta.annotations.contains(kAnnotationMirror)) return true;

@@ -22,7 +22,7 @@ inline constexpr std::string_view kNotBound = "NotBound";
 /// Evidence that a pod must not run: Slurm no longer holds its node for it, or Kubernetes does not bind the pod.
 class PodOver final : public kube::PodEvidence {
  public:
-  /// Requires a complete snapshot in which the pod's job has ended, of any age. The evidence does not expire, because an ended
+  /// Requires a complete snapshot, of any age, in which the pod's job has ended. The evidence does not expire, because an ended
   /// external job cannot be requeued. So even after the end of hundreds of jobs, no pod waits for a second poll. Returns
   /// nullopt for a waiting pod that gets another job.
   static std::optional<PodOver> job_ended(const plan::Observing& observing, const slurm::Snapshot& snapshot,
@@ -68,8 +68,8 @@ class Unneeded final : public plan::Evidence {
   /// Somebody else removed the gate of the pod, so that Kubernetes schedules it without the job. The bridge never placed it.
   static std::optional<Unneeded> pod_freed(const plan::Observing& observing, slurm::OwnJob job,
                                            const kube::SchedulingPodRecord& pod);
-  /// The node of the bound pod has not been ready for longer than `limit`, and is not ready now in `look`, the API server's
-  /// live answer. The pod may still run on the node. `since`: when the node was first seen not ready.
+  /// The node of the bound pod has not been ready for longer than `limit`, and `look`, the API server's live answer, shows that
+  /// it is still not ready. The pod may still run on the node. `since`: when the node was first seen not ready.
   static std::optional<Unneeded> node_silent(const plan::Observing& observing, slurm::OwnJob job,
                                              const kube::SchedulingPodRecord& pod, core::MonoTime since, core::Duration limit,
                                              const plan::Fact& look);

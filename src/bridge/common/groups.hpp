@@ -1,7 +1,7 @@
 // Groups of pods that start together. A group gets one job, and all of its pods run or none:
 //
 //   podgroup/NAME   the pods with the label of a PodGroup (scheduler-plugins), in its namespace
-//   job/NAME        the pods of a Job of Kubernetes, if they have the annotation for it
+//   job/NAME        the pods of a Job of Kubernetes, if they have the annotation kAnnotationGang
 //
 // The key of a group has one of these names. A name of a pod contains no "/", so it is never the name of a group.
 #pragma once

@@ -55,7 +55,7 @@ class JobTable {
   [[nodiscard]] const run::Key* placed_group_of(const kube::SchedulingPodRecord& pod) const;
   /// Reports whether a job was submitted for this pod alone. Such a pod joins no group, whatever its labels say later.
   [[nodiscard]] bool has_own_job(const kube::SchedulingPodRecord& pod) const;
-  /// Returns how long slurmctld has certainly kept its state.
+  /// Returns the present life of slurmctld.
   [[nodiscard]] Life life() const;
   /// Returns the number of a job of this installation that was submitted after `job` in the same life of slurmctld; 0: no such
   /// job is known. If there is one, slurmctld has removed an unlisted `job` as usual. Otherwise it may have lost its state.

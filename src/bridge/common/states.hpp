@@ -17,7 +17,7 @@ enum class JobPhase {
   kStarts,     ///< The job holds nodes that are not ready yet.
   kRuns,       ///< Pods may run on the job's nodes.
   kSuspended,  ///< The job holds its nodes, but its pods should not run.
-  kEnded,      ///< The job holds nothing any more.
+  kEnded,      ///< The job has ended and holds no nodes.
   kUnclear,    ///< The state could not be read. Nothing follows from it.
 };
 [[nodiscard]] JobPhase phase_of(const slurm::Job& job);

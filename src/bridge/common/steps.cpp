@@ -26,13 +26,15 @@ constexpr core::Duration kPlaceLate{5000};
 constexpr core::Duration kLeftoversAgain{1000};
 /// The delay before a pass that needs a newer snapshot. A new snapshot wakes a key only if something changed.
 constexpr core::Duration kSnapshotAgain{1000};
-/// The time between two submissions of the same refused wish. Each refusal leaves a record in slurmctld and slurmdbd.
+/// The delay before a job with the same JobWish is submitted again after slurmctld refused it. Each refusal leaves a record in
+/// slurmctld and slurmdbd.
 constexpr core::Duration kSubmitAgain{5 * 60 * 1000};
 /// Expected starts are rounded to this time, because Slurm changes its estimate often.
 constexpr core::Duration kStartSteps{10 * 60 * 1000};
 /// Slurm expects a job without a time limit to run for a year. A start that is a year away is no useful estimate.
 constexpr core::Duration kStartAtMost{core::Duration{24 * 60 * 60 * 1000} * 360};
-/// How long Slurm may be silent before a waiting pod gets the condition. A process that starts has not asked Slurm yet.
+/// How long Slurm may not answer before this is reported in the condition of a waiting pod. A process that has just started has
+/// not asked Slurm yet.
 constexpr core::Duration kUnanswered{5000};
 /// The shortest time that a pod gets to end.
 constexpr core::Duration kShortestEnd{30000};
@@ -464,7 +466,8 @@ void Steps::end_bound(const PodState& state) {
     out_.wake_after(limit - waited, "a budget may keep the pod for so long");
   } else {
     lane.add({{"delete", "Pod", name}, over.detail() + ", and it could not be evicted", kube::delete_pod(pod, over)});
-    // The deletion gives the pod its own grace period. No budget protects a pod that is being deleted.
+    // The deletion uses the grace period in the pod's spec, which is too long. An eviction shortens it: budgets do not apply to
+    // a pod that is being deleted.
     if (pod.grace > longest_end(state))
       lane.then().add({{"evict", "Pod", name}, over.detail() + ", and the pod would outlive it", evict(state)});
   }
@@ -497,7 +500,7 @@ plan::ActPtr Steps::evict(const PodState& state) const {
 void Steps::follow_terminating(const PodState& state) {
   if (!state.over || phase_of(*state.pod) != PodPhase::kBound) return;
   const Pod& pod = *state.pod;
-  // Without the margin, an end that was shortened already might be shortened again and again.
+  // Without the margin, a grace period that was already shortened might be shortened again and again.
   const core::Duration longest = longest_end(state) + kShortestEnd;
   const core::Duration passed = state.ending_since ? facts_.context.mono - *state.ending_since : core::Duration{0};
   if (*pod.meta.deletion_timestamp - facts_.context.now <= longest && pod.grace - passed <= longest) return;
@@ -513,7 +516,7 @@ void Steps::follow_terminating(const PodState& state) {
 }
 
 void Steps::follow_foreign(const PodState& state) {
-  // Another bridge may look after the pods of other namespaces.
+  // Another bridge may be responsible for pods that this bridge does not manage.
   if (is_freed_unnoticed(*state.pod) && (state.managed || state.job != nullptr))
     report(*state.pod, false, "Freed", "somebody removed the gate of the pod: Kubernetes alone schedules it");
 }

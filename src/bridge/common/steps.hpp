@@ -29,7 +29,7 @@ struct Facts {
   std::string installation;                  ///< The UID of the Kubernetes cluster; "": not known yet.
   slurm::SnapshotPtr snapshot;               ///< Null: no slurmrestd is known.
   core::WallTime slurm_now;                  ///< The time on slurmctld's clock; our own time while that is not known.
-  Life life;                                 ///< How long slurmctld has certainly kept its state.
+  Life life;                                 ///< The present life of slurmctld, as far as it is known.
   std::shared_ptr<const Hosts> hosts;
   FitPtr fit;  ///< The cached fit of the pods that wait (bridge/common/fits.hpp). Null: none is cached.
 };

@@ -131,7 +131,7 @@ TEST(GangsPlan, PodsOfOtherNamespacesAreNotInTheGroup) {
   world.caches().pods.upsert(kube::record_from_json<Pod>(pod).value());
   EXPECT_THAT(world.steps(), Not(Contains(kSubmit)));
   EXPECT_THAT(world.told(), Contains(Pair("a", HasSubstr("2 of the 3 pods"))));
-  // Not even if the pod has the toleration for the job, which a user can write into a pod of another namespace.
+  // The pod is in no group even with the toleration for the job, which a user can write into a pod of another namespace.
   three_run(world);
   pod["spec"].erase("schedulingGates");
   pod["spec"]["tolerations"].push_back({{"key", kTolerationPlacedFor}, {"value", placed_for_value({7, World::submitted(7)})}});

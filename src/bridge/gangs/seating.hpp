@@ -1,4 +1,4 @@
-// Which pod of a group gets which node.
+// Assigns the pods of a group to the nodes of their job.
 #pragma once
 
 #include <string>

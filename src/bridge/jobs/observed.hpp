@@ -19,7 +19,7 @@ struct PodJob : NamedJob {
 /// oldest of its jobs that has not ended, or else the youngest.
 struct Observed : Facts, PodState {
   std::vector<PodJob> jobs;                     ///< Sorted by number. Includes the jobs of earlier pods with this name.
-  std::optional<NamedJob> current;              ///< What is known of `job`.
+  std::optional<NamedJob> current;              ///< `job` as a NamedJob.
   std::optional<Unneeded> replaceable;          ///< Set if `job` may be cancelled to submit another one.
   int attempts = 0;                             ///< The greatest attempt number of the submissions for the pod.
   Leftovers leftovers;                          ///< On the node of `job`.

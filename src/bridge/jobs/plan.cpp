@@ -63,7 +63,7 @@ class Pass : Steps {
       case PodPhase::kBound:
         return follow_placed(in_, in_.current && !is_released() ? &*in_.current : nullptr);
       case PodPhase::kEnded:
-        // A pod without the condition does not concern the bridge.
+        // A pod without the condition SlurmQueued does not concern the bridge.
         if (pod().condition(kConditionQueued) != nullptr && !is_told_to_end(pod()))
           report(pod(), false, "Ended", "the pod has " + pod().phase);
         return;

@@ -789,7 +789,7 @@ TEST(JobsPlan, AWrongClockOfTheBridgeEndsNoPod) {
   }
 }
 
-/// An earlier pod kept the node for most of the time of the job.
+/// An earlier pod occupied the node for most of the job's time.
 TEST(JobsPlan, AJobThatEndsSoonIsReplaced) {
   World world;
   world.waiting_pod();
@@ -1024,7 +1024,7 @@ TEST(JobsPlan, ASlurmctldThatLostItsStateEndsNoPod) {
   EXPECT_THAT(world.steps(), Not(Contains("evict Pod ns/p"))) << "the first job of the new life has ended";
 }
 
-/// A job records since when slurmctld had kept its state at the time of the submission.
+/// The admin_comment of a job records since when slurmctld had kept its state when the job was submitted.
 TEST(JobsPlan, ASubmissionSaysWhatIsKnownOfTheLifeOfSlurmctld) {
   World world;
   world.job(6, "RUNNING", "other");

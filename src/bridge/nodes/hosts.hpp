@@ -1,4 +1,4 @@
-// Reads what a Kubernetes node asks for in Slurm.
+// Reads the name, the resources and the partitions that a Kubernetes node asks for in Slurm.
 //
 // Folder src/bridge/nodes: the nodes controller of slurm-bridge. Uses bridge/common, and no other controller.
 #pragma once

@@ -80,10 +80,10 @@ void NodesController::observe_absence(const run::Observation& context, Observed&
   out.lost_host = memory.had_host && out.host() == nullptr;
 }
 
-/// Decides whether the Slurm node is recreated, because it has other resources, or because Slurm waits for an answer that no
-/// external node gives. A node that others drained or set DOWN is not recreated, because a new record would lose that state. A
-/// node that a waiting job names is not recreated either, because Slurm would end that job. While Slurm waits for an answer, it
-/// starts no jobs on the node, so the node is drained only when no job holds it.
+/// Decides whether the Slurm node is recreated, because the Kubernetes node now has other resources, or because Slurm waits for
+/// an answer that no external node gives. A node that others drained or set DOWN is not recreated, because a new record would
+/// lose that state. A node that a waiting job names is not recreated either, because Slurm would end that job. While Slurm
+/// waits for an answer, it starts no jobs on the node, so the node is drained only when no job holds it.
 void NodesController::observe_resources(const run::Observation& context, Observed& out, Memory& memory) {
   const slurm::Node* node = out.node();
   const auto wish = out.mark && out.host() != nullptr && is_external(out.host()->meta)

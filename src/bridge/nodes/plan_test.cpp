@@ -356,7 +356,8 @@ TEST_F(NodesPlanTest, OneNodeAtATimeIsMadeAgain) {
   EXPECT_THAT(world.steps("a"), Contains("drain Slurm node a"));
 }
 
-/// Slurm sends the suspension of an external job to its nodes, where nobody answers. Only a new record ends NOT_RESPONDING.
+/// Slurm sends the suspension of an external job to its nodes. No slurmd answers there, so Slurm sets them NOT_RESPONDING. Only
+/// a new record ends that state.
 TEST_F(NodesPlanTest, AnExternalNodeThatSlurmWaitsForIsMadeAgain) {
   world.external_host("a", with_taints(Json::array({taint()})));
   world.own_node("a", "MIXED+NOT_RESPONDING");

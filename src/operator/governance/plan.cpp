@@ -45,14 +45,14 @@ struct Group {
   std::optional<Found> found;        ///< nullopt: slurmdbd does not have it, or this is unknown.
   /// The id in the status of one of these resources. 0: no status has one.
   std::int64_t noted = 0;
-  /// Returns "QOS gpu".
+  /// Returns the group as text: "QOS gpu" for example.
   [[nodiscard]] std::string text() const { return std::string(texts(subject).word) + " " + name; }
 };
 
 /// Whether the lists of slurmdbd that a subject needs are known.
 enum class Known {
   kYes,
-  kForAWhile,  ///< No, but they were known until a moment ago, or this process has just begun to ask.
+  kForAWhile,  ///< Not now, but they were known until a moment ago, or this process has just begun to ask.
   kNo,
 };
 
@@ -592,7 +592,8 @@ class Planner {
            std::ranges::any_of(all->second, [&](const auto& each) { return each.second.contains(setting); });
   }
 
-  /// If a user has no default account in a cluster, makes the first association the default: otherwise no job can be submitted.
+  /// If a user has no default account in a cluster, makes the first association the default: without one, the user cannot
+  /// submit jobs.
   void add_default_account(const Claim& claim, const Settings& own, Settings& target) const {
     std::vector<std::string> accounts;
     Settings found = own;

@@ -134,7 +134,7 @@ class World {
     return controller().plan(observed.get());
   }
 
-  /// Returns what Slurm answers now.
+  /// Returns the snapshot that a poll of Slurm would give now.
   [[nodiscard]] slurm::SnapshotPtr snapshot() const {
     auto snapshot = std::make_shared<slurm::Snapshot>();
     snapshot->health = health;
