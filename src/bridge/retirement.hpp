@@ -37,7 +37,7 @@ class Retirement {
   std::function<void()> done_;
   int empty_ = 0;     ///< How often in a row nothing was left.
   int away_ = 0;      ///< How often in a row Slurm did not answer.
-  std::string told_;  ///< What was logged last. The same is not logged again.
+  std::string told_;  ///< The last logged state. The same state is not logged again.
   core::Timer timer_;
 };
 

@@ -36,7 +36,7 @@ using Hosts = std::map<std::string, KubeNodePtr, std::less<>>;
 /// Reports whether both pods fit on the same nodes, because all their fields that matter for that are equal.
 [[nodiscard]] bool are_alike(const Pod& a, const Pod& b);
 
-/// Which nodes of some partitions can run all pods of a list. Pods of one template share a Fit.
+/// The nodes of some partitions that can run all pods of a list, and why other nodes cannot. Pods of one template share a Fit.
 struct Fit {
   PodPtr like;                         ///< One of the pods if all of them are alike; null if not.
   std::string partitions;              ///< Names separated by commas; "": the nodes of all partitions.

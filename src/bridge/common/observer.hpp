@@ -1,4 +1,4 @@
-// What the controllers of jobs share when they observe.
+// Observes what the jobs controller and the gangs controller both need.
 #pragma once
 
 #include <map>

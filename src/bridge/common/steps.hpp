@@ -25,7 +25,7 @@ namespace bridge {
 struct Facts {
   plan::Context context;
   run::Key key;
-  std::shared_ptr<const Settings> settings;  ///< With the defaults of the namespace.
+  std::shared_ptr<const Settings> settings;  ///< The settings, with the default annotations of the namespace.
   std::string installation;                  ///< The UID of the Kubernetes cluster; "": not known yet.
   slurm::SnapshotPtr snapshot;               ///< Null: no slurmrestd is known.
   core::WallTime slurm_now;                  ///< The time on slurmctld's clock; our own time while that is not known.

@@ -608,7 +608,7 @@ TEST(GangsPlan, PodsOutliveTheirJobOnlyForSoLong) {
   EXPECT_EQ(world.act("evict Pod ns/b").at("graceSeconds"), 300) << "it is being deleted already";
 }
 
-/// Only slurmctld's clock says when a job ends.
+/// Only slurmctld's clock determines when a job ends.
 TEST(GangsPlan, AWrongClockOfTheBridgeEndsNoPod) {
   World world;
   three_run(world);

@@ -773,7 +773,7 @@ TEST(JobsPlan, APodLeavesBeforeItsJobReachesItsEnd) {
   EXPECT_EQ(condition(world.act("report"), kConditionEnded).at("reason"), "JobRuns") << "somebody moved the end";
 }
 
-/// Only slurmctld's clock says when a job ends.
+/// Only slurmctld's clock determines when a job ends.
 TEST(JobsPlan, AWrongClockOfTheBridgeEndsNoPod) {
   for (const int hours : {-1, 1}) {
     World world;

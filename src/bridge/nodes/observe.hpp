@@ -40,8 +40,8 @@ class NodesController final : public kube::TypedController<Observed> {
   struct Memory {
     std::optional<core::MonoTime> absent_since, other_since, unanswered_since;
     std::string other;  ///< The resources that the Kubernetes node asked for in the last observation; "": none.
-    std::map<std::int64_t, std::optional<core::MonoTime>>
-        held;               ///< If slurmd runs there: our jobs, and since when they are gone.
+    /// For a node with a slurmd: the jobs of the bridge there, and since when they are gone.
+    std::map<std::int64_t, std::optional<core::MonoTime>> held;
     bool had_host = false;  ///< A Slurm node that the bridge did not create had a Kubernetes node.
   };
 
