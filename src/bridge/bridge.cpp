@@ -36,7 +36,7 @@ struct Bridge::Impl {
       : log(in_log),
         manager(in_manager),
         settings(options.jobs),
-        // The Lease also fences writes to Slurm.
+        // A replica without the Lease must not write to Slurm either.
         clusters(loop, random, log, std::move(slurm), {},
                  {.write_deadline = [this] { return manager.client().write_deadline(); }, .job_details = true}),
         target(loop, clusters),
@@ -128,7 +128,7 @@ std::optional<Left> Bridge::left() const {
   } else if (!snapshot->complete()) {
     out.slurm_away = snapshot->error.empty() ? "it has not answered yet" : snapshot->error;
   }
-  // Drains may still have to be undone.
+  // Nothing is listed, but steps of the controllers, such as undoing a drain, may still be due.
   if (out.names.empty() && out.slurm_away.empty() && !manager.idle()) return {};
   return out;
 }

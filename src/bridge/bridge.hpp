@@ -36,7 +36,7 @@ struct Options {
   std::optional<SlurmAddress> address;  ///< Used if there is no `controller`.
   Settings jobs;                        ///< Bridge sets `cluster` from `controller` or `address`.
   nodes::Settings nodes;                ///< Bridge sets `cluster` from `controller` or `address`.
-  bool retires = false;                 ///< Gives back what the bridge has changed, and does nothing else.
+  bool retires = false;                 ///< Undoes what the bridge has changed (retirement.hpp), and does nothing else.
   bool runs_nodes = true;               ///< Runs the nodes controller, which registers, taints and drains nodes.
 };
 
@@ -51,10 +51,11 @@ class Bridge {
   Bridge& operator=(const Bridge&) = delete;
 
   [[nodiscard]] slurm::Clusters& clusters();
-  /// Returns the pods, jobs and nodes for which a bridge that retires has to stay. nullopt: it is not known now, because this
-  /// process does not lead, or something is still to be done.
+  /// Returns the pods, jobs and nodes for which a bridge that retires must keep running. nullopt: unknown for now, because this
+  /// process does not lead, its caches are not filled yet, or steps are still to be done.
   [[nodiscard]] std::optional<Left> left() const;
-  /// Returns the release of Slurm if it has no external jobs, so that the bridge does nothing. "": it has, or is not known.
+  /// Returns the release of Slurm if this release has no external jobs: then the bridge does nothing. "": Slurm has external
+  /// jobs, or its release is not known.
   [[nodiscard]] std::string too_old() const;
   [[nodiscard]] const Settings& settings() const;
 

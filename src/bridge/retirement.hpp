@@ -1,5 +1,4 @@
-// The end of a bridge that is being removed (--retire): it gives back what the bridge has changed, and ends when nothing is
-// left.
+// The end of a bridge that is being removed (--retire): it undoes what the bridge has changed, and ends when nothing is left.
 #pragma once
 
 #include <functional>
@@ -12,20 +11,21 @@
 
 namespace bridge {
 
-/// What a bridge that retires has to stay for.
+/// The objects for which a bridge that retires must keep running.
 struct Left {
-  std::vector<std::string> names;  ///< Pods, jobs and nodes, in words.
+  std::vector<std::string> names;  ///< Pods, jobs and nodes: "pod ns/p", "job 7", "node a".
   std::string slurm_away;          ///< Why Slurm does not answer. Then more may be left than `names`. "": it answers.
 };
 
-/// Watches what is left, and calls `done` when it is nothing.
+/// Checks regularly what is left, and calls `done` when nothing is left.
 class Retirement {
  public:
   /// Returns what is left; nullopt: it is not known now.
   using Look = std::function<std::optional<Left>()>;
   Retirement(core::Loop& loop, core::Logger& log, Look look, std::function<void()> done);
 
-  /// Begins to look every two seconds. Caches lag behind writes, so nothing must be left three times in a row.
+  /// Begins to check every two seconds. Because caches lag behind writes, `done` is called only after three checks in a row
+  /// have found nothing.
   void start();
 
  private:
@@ -37,7 +37,7 @@ class Retirement {
   std::function<void()> done_;
   int empty_ = 0;     ///< How often in a row nothing was left.
   int away_ = 0;      ///< How often in a row Slurm did not answer.
-  std::string told_;  ///< The last line in the log.
+  std::string told_;  ///< The last logged state. The same state is not logged again.
   core::Timer timer_;
 };
 

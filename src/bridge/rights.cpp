@@ -12,7 +12,7 @@
 namespace bridge {
 namespace {
 
-/// Returns the rights of slinky::SlurmConnections, without the right to the key, which is in one namespace.
+/// Returns the rights that slinky::SlurmConnections needs, without the right to the key, which is in one namespace.
 core::Json rights_for_controllers() {
   slinky::LocalWiring wiring;
   wiring.cache(slinky::caches::kControllers);

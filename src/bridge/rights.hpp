@@ -5,8 +5,8 @@
 
 namespace bridge {
 
-/// Returns the rules of RBAC by part, as the parts declare them. The part "cluster" is for a Slurm cluster with a Controller.
-/// The rights to the Lease and to the key of Slurm are not among them, because they are in one namespace each.
+/// Returns the RBAC rules of each part of slurm-bridge, as the parts declare them. The part "cluster" is for a Slurm cluster
+/// with a Controller. The rights to the Lease and to the key of Slurm are not included, because they are in one namespace each.
 [[nodiscard]] api::GeneratedFile rights_file();
 
 }  // namespace bridge

@@ -18,19 +18,19 @@ using core::Json;
 constexpr std::string_view kDefaultScheduler = "default-scheduler";
 constexpr std::string_view kAnnotationMirror = "kubernetes.io/config.mirror";
 constexpr std::string_view kNodesGroup = "system:nodes";
-/// Who creates the pods of DaemonSets: their controller, or the kube-controller-manager if it has one account for all of its
-/// controllers.
+/// The users that create the pods of DaemonSets: the DaemonSet controller, or the kube-controller-manager if all of its
+/// controllers share one account.
 constexpr std::array<std::string_view, 2> kDaemonSetControllers{"system:serviceaccount:kube-system:daemon-set-controller",
                                                                 "system:kube-controller-manager"};
-/// The API server cuts longer warnings.
+/// The API server truncates longer warnings.
 constexpr std::size_t kLongestWarning = 256;
 
 const Json& object_of(const Observed& in) {
   return in.request.object;
 }
 
-/// The kubelet has already started the pod, or the DaemonSet controller has chosen its node. Any user can write the annotation
-/// or the owner, so the requester counts as well.
+/// Reports whether the kubelet has already started the pod, or the DaemonSet controller has chosen its node. Any user can write
+/// the mirror annotation or the owner reference, so the user of the request is checked too.
 bool is_exempt(const Observed& in) {
   const bool of_kubelet = std::ranges::find(in.request.groups, kNodesGroup) != in.request.groups.end();
   if (of_kubelet && in.pod.meta.annotations.contains(kAnnotationMirror)) return true;
@@ -47,7 +47,8 @@ bool asks_by_scheduler(const Observed& in) {
   return !in.settings.scheduler_name.empty() && in.pod.scheduler == in.settings.scheduler_name;
 }
 
-/// The pod asked by its schedulerName before, or its user has written the annotation that stands for it.
+/// Reports whether the pod has the annotation in place of the schedulerName: admission wrote it in an earlier call, or the user
+/// did.
 bool asks_by_annotation(const Observed& in) {
   return !in.settings.scheduler_name.empty() && in.pod.meta.annotation(kAnnotationManagedBy) == in.settings.cluster;
 }
@@ -65,12 +66,13 @@ bool has_entries(const Json& pod, std::initializer_list<std::string_view> path) 
   return list != nullptr && !list->empty();
 }
 
-/// Kubernetes fills in preemptionPolicy from the PriorityClass before webhooks are called. Its default is to preempt.
+/// Reports whether the pod preempts others. Kubernetes fills in preemptionPolicy from the PriorityClass before it calls
+/// webhooks. Without the field, the pod preempts.
 bool preempts(const Observed& in) {
   return core::get_string(object_of(in), {"spec", "preemptionPolicy"}, "PreemptLowerPriority") != "Never";
 }
 
-/// The user has chosen the class of the pod.
+/// Reports whether the user has chosen the PriorityClass of the pod.
 bool has_own_class(const Observed& in) {
   return !in.pod.priority_class.empty() && !in.default_class;
 }
@@ -155,14 +157,14 @@ std::vector<std::string> warnings(const Observed& in) {
 void patch_class(const Observed& in, Json& patch) {
   if (in.pod.priority_class == kPriorityClass || (has_own_class(in) && !preempts(in))) return;
   patch.push_back(add_op("/spec/priorityClassName", kPriorityClass));
-  // Kubernetes fills them in again, from the new class, and refuses others.
+  // Kubernetes fills in these fields again from the new class, and refuses other values.
   for (const char* field : {"priority", "preemptionPolicy"}) {
     if (core::find(object_of(in), {"spec", field}) != nullptr)
       patch.push_back({{"op", "remove"}, {"path", std::string("/spec/") + field}});
   }
 }
 
-/// Where the namespace does not say that the pod is managed, the pod itself does.
+/// Adds the annotation kAnnotationManagedBy to a pod that is not managed because of its namespace.
 void patch_mark(const Observed& in, Json& patch) {
   if (in_managed_namespace(in) || asks_by_annotation(in)) return;
   const bool annotated = has_entries(object_of(in), {"metadata", "annotations"});

@@ -18,7 +18,7 @@ namespace {
 using core::Json;
 using ::testing::HasSubstr;
 
-/// A real server on a loopback socket. The test answers what it asks the API server.
+/// A real server on a loopback socket. The test answers the requests that it sends to the API server.
 struct ServerTest : net::testing::LoopTest {
   core::NullLogger log;
   core::FakeRandom random;
@@ -51,7 +51,7 @@ struct ServerTest : net::testing::LoopTest {
         R"({"kind": "MutatingWebhookConfiguration", "metadata": {"name": "bridge", "uid": "c", "resourceVersion": "1"},
       "webhooks": [{"clientConfig": {"service": {"namespace": "ns", "name": "bridge"}}}]})");
   }
-  /// The list of PriorityClasses.
+  /// Answers the server's request for the list of PriorityClasses.
   void sync(const Json& classes) {
     ASSERT_TRUE(run_until([&] { return !api.streams.empty(); }));
     const auto list = api.take_stream("/apis/scheduling.k8s.io/v1/priorityclasses");
@@ -70,7 +70,7 @@ struct ServerTest : net::testing::LoopTest {
 
   Json pod = Json::parse(R"({"metadata": {"generateName": "p-"}, "spec": {"containers": [{"name": "c", "image": "i"}],
     "priorityClassName": "normal", "preemptionPolicy": "PreemptLowerPriority", "schedulerName": "default-scheduler"}})");
-  /// Asks as the API server does.
+  /// Sends a request to the webhook, as the API server does.
   Json ask(const Json& object) {
     net::BeastTransport caller(loop, {"https", "127.0.0.1", server.port(), {.ca_pem = bundle, .server_name = "bridge.ns.svc"}});
     const Json body{{"apiVersion", "admission.k8s.io/v1"},

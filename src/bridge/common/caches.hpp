@@ -10,8 +10,8 @@
 
 namespace bridge {
 
-/// Index of pods by the group that they belong to; by the number of the job that they were placed for; and by the Kubernetes
-/// node where they are, or where Kubernetes may bind them at any moment because they were placed.
+/// Indexes of pods: by their group; by the number of the job that they were placed for; and by Kubernetes node. A placed pod
+/// that is not bound yet is indexed by the node that it is pinned to, because Kubernetes may bind it at any moment.
 inline constexpr std::string_view kIndexGroup = "group";
 inline constexpr std::string_view kIndexJob = "job";
 inline constexpr std::string_view kIndexPlace = "place";

@@ -22,9 +22,9 @@ inline constexpr std::string_view kNotBound = "NotBound";
 /// Evidence that a pod must not run: Slurm no longer holds its node for it, or Kubernetes does not bind the pod.
 class PodOver final : public kube::PodEvidence {
  public:
-  /// Requires a complete snapshot in which the pod's job has ended. Neither the snapshot's age matters nor does the evidence
-  /// expire: an ended external job cannot be requeued. So the end of hundreds of jobs at once waits for no second poll.
-  /// Returns nullopt for a waiting pod that gets another job.
+  /// Requires a complete snapshot, of any age, in which the pod's job has ended. The evidence does not expire, because an ended
+  /// external job cannot be requeued. So even after the end of hundreds of jobs, no pod waits for a second poll. Returns
+  /// nullopt for a waiting pod that gets another job.
   static std::optional<PodOver> job_ended(const plan::Observing& observing, const slurm::Snapshot& snapshot,
                                           const std::string& installation, const kube::SchedulingPodRecord& pod,
                                           const JobTable::Row& row);
@@ -33,8 +33,8 @@ class PodOver final : public kube::PodEvidence {
   static std::optional<PodOver> job_gone(const plan::Observing& observing, const slurm::Snapshot& snapshot,
                                          const std::string& installation, const kube::SchedulingPodRecord& pod,
                                          const JobTable& jobs);
-  /// Requires a fresh snapshot that has the pod's job, and a time `now` on slurmctld's clock at or after leaves_at(). Expires
-  /// with the snapshot, because the end of the job may still be moved.
+  /// Requires a fresh snapshot that has the pod's job, and a time `now` on slurmctld's clock at or after leaves_at(). The
+  /// evidence expires with the snapshot, because the end of the job may still be moved.
   static std::optional<PodOver> job_ends_soon(const plan::Observing& observing, const slurm::Snapshot& snapshot,
                                               const std::string& installation, const kube::SchedulingPodRecord& pod,
                                               const JobTable::Row& row, core::WallTime now);
@@ -68,8 +68,8 @@ class Unneeded final : public plan::Evidence {
   /// Somebody else removed the gate of the pod, so that Kubernetes schedules it without the job. The bridge never placed it.
   static std::optional<Unneeded> pod_freed(const plan::Observing& observing, slurm::OwnJob job,
                                            const kube::SchedulingPodRecord& pod);
-  /// The node of the bound pod has not been ready for longer than `limit`, and is not ready now in `look`, the API server's
-  /// live answer. The pod may still run on the node. `since`: when the node was first seen not ready.
+  /// The node of the bound pod has not been ready for longer than `limit`, and `look`, the API server's live answer, shows that
+  /// it is still not ready. The pod may still run on the node. `since`: when the node was first seen not ready.
   static std::optional<Unneeded> node_silent(const plan::Observing& observing, slurm::OwnJob job,
                                              const kube::SchedulingPodRecord& pod, core::MonoTime since, core::Duration limit,
                                              const plan::Fact& look);
@@ -78,8 +78,8 @@ class Unneeded final : public plan::Evidence {
                                              const kube::SchedulingPodRecord& pod);
   /// The pod has another job, `kept`.
   static std::optional<Unneeded> second(const plan::Observing& observing, slurm::OwnJob job, std::int64_t kept);
-  /// No pod runs for the job of a group, neither according to `pods`, those that were placed for the job, nor according to the
-  /// API server, asked live. `look` is its list of the pods with the number of the job as their label, which users can remove.
+  /// No pod runs for the job of a group. `pods`: the pods in the cache that were placed for the job. `look`: the API server's
+  /// live list of the pods that have the number of the job as a label. Both are checked, because users can remove the label.
   static std::optional<Unneeded> no_pod_runs(const plan::Observing& observing, slurm::OwnJob job, const JobId& id,
                                              const Pods& pods, const plan::Fact& look);
   /// Kubernetes did not bind this pod of the job's group in time, so that not all pods of the group can run.

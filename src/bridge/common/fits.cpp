@@ -16,7 +16,7 @@ bool comes_first(const std::vector<kube::Toleration>& a, const std::vector<kube:
       a, b, [](const kube::Toleration& x, const kube::Toleration& y) { return fields_of(x) < fields_of(y); });
 }
 
-/// Reports whether fit_of() reads the same of both sets of Slurm nodes.
+/// Reports whether fit_of() reads the same values from the Slurm nodes of both snapshots.
 bool same_places(const slurm::Snapshot& before, const slurm::Snapshot& now, const std::string& installation) {
   if (before.nodes.same(now.nodes)) return true;
   return std::ranges::equal(before.nodes, now.nodes, [&](const auto& a, const auto& b) {

@@ -1,4 +1,4 @@
-// Keeps which nodes pods fit on, so that the pods of one template look at all nodes once.
+// Caches the fits of pods, so that all nodes are checked only once for the pods of one template.
 #pragma once
 
 #include <cstddef>
@@ -16,14 +16,14 @@ namespace bridge {
 
 class Fits {
  public:
-  /// Sets the nodes that of() looks at. Forgets all fits if a node changed in a way that fit_of() can see. Requires that
-  /// `hosts` is another object after such a change of a Kubernetes node.
+  /// Sets the nodes that of() checks. Forgets all fits if a node has changed in a way that matters for fit_of(). Requires a new
+  /// object `hosts` after such a change of a Kubernetes node.
   void follow(std::shared_ptr<const Hosts> hosts, slurm::SnapshotPtr snapshot, std::string_view installation);
-  /// Returns the fit of a pod in partitions: fit_of(). Requires a call of follow().
+  /// Returns the fit of a pod in partitions, as fit_of() does. Requires a call of follow().
   [[nodiscard]] FitPtr of(const PodPtr& pod, const std::string& partitions);
   [[nodiscard]] std::size_t size() const { return fits_.size(); }
 
-  /// The most fits that are kept. Each may name all nodes.
+  /// The largest number of cached fits. Each may list all nodes.
   static constexpr std::size_t kMost = 64;
 
  private:

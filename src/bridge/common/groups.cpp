@@ -14,14 +14,14 @@ const kube::Resource kPodGroup{"scheduling.x-k8s.io", "v1alpha1", "PodGroup", "p
 const kube::Resource kJob{"batch", "v1", "Job", "jobs", true};
 constexpr std::string_view kPodGroupName = "podgroup/";
 constexpr std::string_view kJobName = "job/";
-/// The admin_comment of a job names all pods. slurmdbd keeps 64 KiB of it.
+/// The largest group. The admin_comment of a job names all pods, and slurmdbd keeps only 64 KiB of it.
 constexpr std::int64_t kMostPods = 400;
 
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-/// Takes the digits at the beginning of a name as a number without leading zeros.
+/// Removes the digits at the beginning of `name`, and returns them without leading zeros.
 std::string_view take_number(std::string_view& name) {
   const std::size_t end = std::min(name.find_first_not_of("0123456789"), name.size());
   std::string_view digits = name.substr(0, end);

@@ -1,9 +1,9 @@
 // Groups of pods that start together. A group gets one job, and all of its pods run or none:
 //
 //   podgroup/NAME   the pods with the label of a PodGroup (scheduler-plugins), in its namespace
-//   job/NAME        the pods of a Job of Kubernetes, if they have the annotation for it
+//   job/NAME        the pods of a Job of Kubernetes, if they have the annotation kAnnotationGang
 //
-// The key of a group has such a name. No pod has a "/" in its name.
+// The key of a group has one of these names. A name of a pod contains no "/", so it is never the name of a group.
 #pragma once
 
 #include <optional>
@@ -26,17 +26,18 @@ struct GroupObject {
 };
 [[nodiscard]] GroupObject object_of(const run::Key& group);
 
-/// What that object says.
+/// The UID of that object, and the size of the group.
 struct GroupSpec {
   std::string uid;
-  int size = 0;  ///< Never from the pods that there are. 0: a Job that needs no more pods.
+  int size = 0;  ///< From the object, not counted from existing pods. 0: a Job that needs no more pods.
 };
-/// Error: kInvalid, which names the field.
+/// Reads the object of the group. Error: kInvalid, with the name of the wrong field.
 [[nodiscard]] core::Result<GroupSpec> read_group(const run::Key& group, const core::Json& object);
-/// Reports whether the pod belongs to the object with this UID. A Job that is made again has pods of its own.
+/// Reports whether the pod belongs to the group's object with this UID. A Job that is created again has pods of its own. For a
+/// PodGroup, the UID does not matter.
 [[nodiscard]] bool belongs_to(const kube::ObjectMeta& pod, const run::Key& group, const std::string& uid);
 
-/// Returns the index that the pod's owner gave it (Indexed Job, StatefulSet); nullopt if it has none.
+/// Returns the index that the pod's controller gave it (Indexed Job, StatefulSet); nullopt if it has none.
 [[nodiscard]] std::optional<int> index_of(const kube::ObjectMeta& pod);
 /// Reports whether `a` comes before `b`: by index, then by name, where numbers count as numbers ("p-2" before "p-10").
 [[nodiscard]] bool comes_before(const kube::ObjectMeta& a, const kube::ObjectMeta& b);

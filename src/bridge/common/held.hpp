@@ -1,11 +1,11 @@
-// The external jobs of which a Slurm node with a slurmd may still run pods. The field `extra` of the node lists them, with the
-// UID of the Kubernetes cluster of the pods:
+// The external jobs whose pods may still run on a Slurm node with a slurmd. The field `extra` of the node lists the jobs, with
+// the UID of the Kubernetes cluster of the pods:
 //
 //   {"slurm-bridge": "12 13", "slurm-bridge-cluster": "UID"}
 //
 // Slurm frees the nodes of an external job in the call that ends it, before its pod is gone. The prolog of the bridge
-// (charts/slurm-bridge/files/prolog.sh) holds a native job back while one of these jobs has ended. The nodes controller
-// writes the field, and the controllers of pods place no pod before the field lists its job.
+// (charts/slurm-bridge/files/prolog.sh) delays a native job while one of the listed jobs has ended. The nodes controller
+// writes the field. The controllers of pods place no pod on the node before the field lists its job.
 #pragma once
 
 #include <charconv>
@@ -28,8 +28,8 @@ struct HeldJobs {
 
 inline constexpr std::string_view kHeldCluster = "slurm-bridge-cluster";
 
-/// Returns the value of the field that lists these jobs. Never empty, because Slurm might ignore an empty value. The prolog
-/// relies on the order of the members.
+/// Returns the value of `extra` that lists these jobs. The value is never empty, because Slurm might ignore an empty value. The
+/// prolog relies on the order of the members.
 [[nodiscard]] inline std::string extra_of(const HeldJobs& held) {
   std::string list;
   for (const std::int64_t job : held.jobs) list += (list.empty() ? "" : " ") + std::to_string(job);
@@ -38,7 +38,7 @@ inline constexpr std::string_view kHeldCluster = "slurm-bridge-cluster";
   return out.dump();
 }
 
-/// Returns what this value of the field lists; nullopt if somebody else wrote the value.
+/// Returns the jobs in this value of `extra`; nullopt if somebody else wrote the value.
 [[nodiscard]] inline std::optional<HeldJobs> held_in(const std::string& extra) {
   HeldJobs out;
   if (extra.empty()) return out;

@@ -75,7 +75,7 @@ std::set<std::string, std::less<>> split(std::string_view names) {
   return out;
 }
 
-/// Returns why one of the pods could not run there, or "". Pods of one template have the same reason.
+/// Returns why one of the pods could not run on the node, or "". Checks only one of successive pods that are alike.
 std::string misfit(const Pods& pods, const kube::SchedulingNodeRecord& node) {
   const Pod* last = nullptr;
   for (const PodPtr& pod : pods) {

@@ -18,36 +18,38 @@ using PodPtr = std::shared_ptr<const Pod>;
 using Pods = std::vector<PodPtr>;
 using KubeNodePtr = std::shared_ptr<const kube::SchedulingNodeRecord>;
 
-/// The Kubernetes nodes by their names in Slurm. If two have the same one, the node with that name in Kubernetes counts.
+/// The Kubernetes nodes by their names in Slurm. If two have the same name in Slurm, the node whose name in Kubernetes is equal
+/// to it counts.
 using Hosts = std::map<std::string, KubeNodePtr, std::less<>>;
 [[nodiscard]] Hosts hosts_of(const std::vector<KubeNodePtr>& nodes);
 
-/// Returns why Kubernetes would not run the pod on the node: "short of cpu" for example; or "". Looks at the node selector, the
-/// required node affinity, the taints, and whether the node could hold the pod if nothing else ran there. The taint of managed
-/// nodes does not count.
+/// Returns why Kubernetes would not run the pod on the node, such as "short of cpu"; "" if it would. Checks for deletion,
+/// cordons, the node selector, the required node affinity, taints, and whether the node could hold the pod if nothing else ran
+/// there. Ignores the taint of managed nodes.
 [[nodiscard]] std::string misfit(const kube::SchedulingPodRecord& pod, const kube::SchedulingNodeRecord& node);
 
-/// Returns the UID of another Kubernetes cluster whose bridge uses the Slurm node; "" if none does. A bridge leaves its mark on
-/// external nodes, and on others the list of the jobs whose pods they may run. `installation`: the UID of this cluster.
+/// Returns the UID of another Kubernetes cluster whose bridge uses the Slurm node; "" if none does. An external node has the
+/// mark of the bridge that created it. Other nodes list the jobs of the bridge in `extra` (held.hpp). `installation`: the UID
+/// of this cluster.
 [[nodiscard]] std::string other_cluster_of(const slurm::Node& node, const std::string& installation);
 
-/// Reports whether both pods are of one template, as far as nodes are concerned: they fit on the same nodes.
+/// Reports whether both pods fit on the same nodes, because all their fields that matter for that are equal.
 [[nodiscard]] bool are_alike(const Pod& a, const Pod& b);
 
-/// The nodes of some partitions that any of some pods can run on. Many plans share one.
+/// The nodes of some partitions that can run all pods of a list, and why other nodes cannot. Pods of one template share a Fit.
 struct Fit {
-  PodPtr like;                         ///< One of the pods; null: they are not alike.
+  PodPtr like;                         ///< One of the pods if all of them are alike; null if not.
   std::string partitions;              ///< Names separated by commas; "": the nodes of all partitions.
   std::vector<std::string> excluded;   ///< The nodes of the partitions that cannot run all of the pods. Sorted.
-  std::map<std::string, int> reasons;  ///< Why, with the number of nodes.
-  std::size_t fitting = 0;             ///< The number of the others.
+  std::map<std::string, int> reasons;  ///< Why nodes are excluded, with the number of nodes for each reason.
+  std::size_t fitting = 0;             ///< The number of nodes that can run all of the pods.
 
-  /// Reports whether the fit is that of these pods in these partitions.
+  /// Reports whether this fit holds for these pods in these partitions.
   [[nodiscard]] bool is_of(const Pods& pods, std::string_view of_partitions) const;
 };
 using FitPtr = std::shared_ptr<const Fit>;
-/// Looks at all nodes. Of a node it reads what misfit() reads, its partitions, and other_cluster_of(). `installation`: the UID
-/// of this Kubernetes cluster.
+/// Returns the fit of the pods. It depends on misfit(), other_cluster_of() and the partitions of each node, and on nothing
+/// else. `installation`: the UID of this Kubernetes cluster.
 [[nodiscard]] Fit fit_of(const Pods& pods, const Hosts& hosts, const slurm::Snapshot& snapshot, const std::string& installation,
                          std::string_view partitions);
 
@@ -56,7 +58,7 @@ struct Candidates {
   std::string why;  ///< Why there are not enough nodes; "" if there are.
   [[nodiscard]] const std::vector<std::string>& excluded() const { return fit->excluded; }
 };
-/// Looks for a node for each of so many pods, such that any pod could run on any of them.
+/// Returns the candidates for this number of pods, each of which needs a node of its own.
 [[nodiscard]] Candidates candidates_of(FitPtr fit, std::size_t pods);
 
 }  // namespace bridge

@@ -10,7 +10,7 @@
 namespace bridge {
 namespace {
 
-/// Fills what the admin_comment says about the pods.
+/// Fills `keys` and `uids` of the row from the admin_comment.
 void read_pods(const core::Json& comment, JobTable::Row& row) {
   const auto key_of = [](const core::Json& object) {
     return run::Key{core::get_string(object, {"ns"}), core::get_string(object, {"name"})};
@@ -132,7 +132,8 @@ std::int64_t JobTable::younger(const std::string& installation, const JobId& job
   for (const auto& [number, row] : rows_) {
     if (row.mark.instance != installation) continue;
     const std::int64_t submitted = id_of(*row.job).submitted;
-    // External jobs are never requeued. Numbers and times have the same order, unless slurmctld went back to an older state.
+    // External jobs are never requeued, so their numbers and submission times have the same order, unless slurmctld went back
+    // to an older state.
     if (number < job.number ? submitted > job.submitted : submitted < job.submitted) return 0;
     if (number > job.number) out = number;
   }
@@ -151,7 +152,7 @@ void JobTable::add(const std::shared_ptr<const slurm::Job>& job) {
   rows_.emplace(job->id, std::move(row));
 }
 
-/// A snapshot is of the same life as the one before if they share a job.
+/// Updates `since_`. Two successive snapshots are of the same life of slurmctld if they share a job.
 void JobTable::follow_life(const slurm::Snapshot* before, const slurm::Snapshot& now) {
   bool same = false;
   std::int64_t since = 0;

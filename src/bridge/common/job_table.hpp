@@ -1,4 +1,4 @@
-// The jobs of the bridge in the last snapshot, by what they were submitted for: a pod, or a group of pods.
+// The jobs of the bridge in the last snapshot, indexed by the pod or the group of pods that they were submitted for.
 #pragma once
 
 #include <map>
@@ -14,11 +14,11 @@
 
 namespace bridge {
 
-/// The time for which slurmctld has certainly kept its state. Each job that it lists was submitted in this life. The bridge
-/// also stores, in each job that it submits, the life that it knows at that time.
+/// A life of slurmctld: a time for which it has certainly kept its state. All listed jobs were submitted in this life. Each job
+/// also stores the Life that the bridge knew when it submitted the job.
 struct Life {
-  std::int64_t since = 0;  ///< When the life began, in seconds on slurmctld's clock; 0: not known.
-  std::int64_t last = 0;   ///< The greatest job number seen. A smaller one of a later job shows that state was lost.
+  std::int64_t since = 0;  ///< A time in this life, in seconds on slurmctld's clock; 0: not known.
+  std::int64_t last = 0;   ///< The greatest job number. A smaller number of a later job shows that state was lost.
 };
 
 class JobTable {
@@ -26,20 +26,20 @@ class JobTable {
   struct Row {
     std::shared_ptr<const slurm::Job> job;
     slurm::JobMark mark;
-    // From the admin_comment.
-    std::set<run::Key> keys;     ///< The pod or the group that it was submitted for.
-    std::set<std::string> uids;  ///< The UIDs of the pods that it was submitted for.
-    std::string wish;            ///< The digest of the wish that was submitted.
-    Life life;                   ///< What was known when the job was submitted.
+    // Read from the admin_comment of the job:
+    std::set<run::Key> keys;     ///< The pod or the group that the job was submitted for.
+    std::set<std::string> uids;  ///< The UIDs of the pods that the job was submitted for.
+    std::string wish;            ///< The digest of the JobWish that was submitted.
+    Life life;                   ///< The Life that was known when the job was submitted.
 
-    /// Returns the group that it was submitted for; null: a pod alone.
+    /// Returns the group that the job was submitted for; null if it was submitted for a single pod.
     [[nodiscard]] const run::Key* group() const;
-    /// Reports whether the pod is one of the job: the job was submitted for it, or it took the place of another pod of the
+    /// Reports whether the job is for the pod: it was submitted for the pod, or the pod took the place of another pod of the
     /// group.
     [[nodiscard]] bool is_for(const kube::SchedulingPodRecord& pod) const;
   };
 
-  /// Reads the jobs that differ from those of the last call.
+  /// Reads the jobs of a snapshot that differ from those of the last call.
   void read(const slurm::SnapshotPtr& snapshot);
   /// Returns the rows of the jobs for a pod or a group, by number.
   [[nodiscard]] std::vector<const Row*> of(const run::Key& key) const;
@@ -53,12 +53,12 @@ class JobTable {
   [[nodiscard]] bool holds(const kube::SchedulingPodRecord& pod) const;
   /// Returns the group whose job the pod was placed for; null if there is none.
   [[nodiscard]] const run::Key* placed_group_of(const kube::SchedulingPodRecord& pod) const;
-  /// Reports whether a job was submitted for this pod alone. Such a pod joins no group any more, whatever its labels say.
+  /// Reports whether a job was submitted for this pod alone. Such a pod joins no group, whatever its labels say later.
   [[nodiscard]] bool has_own_job(const kube::SchedulingPodRecord& pod) const;
-  /// Returns how long slurmctld has certainly kept its state.
+  /// Returns the present life of slurmctld.
   [[nodiscard]] Life life() const;
-  /// Returns a job of this installation that was submitted after `job` in the same life of slurmctld. 0: no such job is known.
-  /// If there is a younger job, Slurm has forgotten an unlisted `job` as usual. Otherwise slurmctld may have lost its state.
+  /// Returns the number of a job of this installation that was submitted after `job` in the same life of slurmctld; 0: no such
+  /// job is known. If there is one, slurmctld has removed an unlisted `job` as usual. Otherwise it may have lost its state.
   [[nodiscard]] std::int64_t younger(const std::string& installation, const JobId& job) const;
 
  private:

@@ -11,7 +11,7 @@ namespace {
 struct Table : ::testing::Test {
   static constexpr JobId kPods{7, 70};
 
-  /// Adds a job of the bridge. `life`: the life that was known when the job was submitted.
+  /// Adds a job of the bridge. `life`: the Life that was known when the job was submitted.
   void job(std::int64_t number, std::int64_t submitted, core::Json life = nullptr, const std::string& instance = "here") {
     slurm::Job out;
     out.id = number;
@@ -25,7 +25,7 @@ struct Table : ::testing::Test {
     out.details = slurm::JobDetailsPtr(std::make_shared<slurm::JobDetails>(details));
     jobs[number] = std::make_shared<const slurm::Job>(out);
   }
-  /// Reads the jobs, and returns the job that shows that Slurm has forgotten the pod's job.
+  /// Reads the jobs, and returns the result of JobTable::younger() for the pod's job.
   std::int64_t younger() {
     auto snapshot = std::make_shared<slurm::Snapshot>();
     snapshot->health = slurm::Snapshot::Health::kComplete;

@@ -12,7 +12,7 @@ namespace {
 
 using core::Json;
 
-/// Reads a number as Kubernetes compares it. nullopt: it is none, and matches no node.
+/// Reads a number as Kubernetes compares it. nullopt: the text is no number, so the expression matches no node.
 std::optional<long long> whole(std::string_view text) {
   long long out = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
@@ -66,7 +66,7 @@ class Allowed {
     return number && (!above_ || *number > *above_) && (!below_ || *number < *below_);
   }
 
-  std::optional<std::set<std::string>> in_;  ///< nullopt: any.
+  std::optional<std::set<std::string>> in_;  ///< nullopt: any value.
   std::set<std::string> not_in_;
   std::optional<long long> above_, below_;
   bool exists_ = false, absent_ = false;
@@ -86,7 +86,7 @@ void add_expressions(ByLabel& labels, const Json& term, const char* list) {
   }
 }
 
-/// Returns the label, or the field, that no node can have as the term wants it, or "".
+/// Returns the label or field for which no value satisfies both the term and the node selector; "" if there is none.
 std::string impossible(const kube::StringMap& node_selector, const Json& term) {
   ByLabel labels, fields;
   for (const auto& [label, value] : node_selector) labels[label].add("In", {value});

@@ -1,4 +1,4 @@
-// What the controllers of jobs share when they observe.
+// Observes what the jobs controller and the gangs controller both need.
 #pragma once
 
 #include <map>
@@ -18,21 +18,21 @@
 
 namespace bridge {
 
-/// Reports whether jobs are submitted for the pod, by its namespace or by what admission has noted on it.
+/// Reports whether the bridge submits jobs for the pod, because of its namespace or the annotation kAnnotationManagedBy.
 [[nodiscard]] bool manages(const Settings& settings, const Pod& pod);
-/// Reports whether a pod with the record of a placed pod may be one that the bridge placed: it manages the pod, or Slurm has
-/// its job. Anybody can write the record into a pod of another namespace.
+/// Reports whether a pod with the toleration kTolerationPlacedFor may have been placed by this bridge: the bridge manages the
+/// pod, or Slurm lists its job. Outside of managed namespaces, anybody can create a pod with this toleration.
 [[nodiscard]] bool vouches_for(const Settings& settings, const JobTable& table, const Pod& pod);
-/// Returns the pods that may have been placed for this job, which has ended, although they still have their gates in the cache:
-/// the cache may be behind. No pod that is being deleted is placed.
+/// Returns the pods that may have been placed for this job, which has ended, although the cache still shows their gates: the
+/// cache may lag. Pods that are being deleted are not among them, because the bridge does not place them.
 [[nodiscard]] std::vector<PodPtr> maybe_placed(const Caches& caches, const JobTable::Row& row);
-/// Remembers which pods were not placed for jobs that have ended. None of them can be placed any more, and a group of hundreds
-/// of pods would be read again for each of its former nodes.
+/// Remembers which pods were not placed for a job that has ended, and so cannot be placed for it any more. Otherwise the pods
+/// of a group, which may be hundreds, would be read again for each node that the job held.
 class NeverPlaced {
  public:
   [[nodiscard]] bool contains(const Pod& pod, const slurm::Job& job) const { return known_.contains(key(pod, job)); }
   void add(const Pod& pod, const slurm::Job& job) {
-    // What is forgotten is read again.
+    // If a pod is forgotten here, it is only read again.
     if (known_.size() >= kMost) known_.clear();
     known_.insert(key(pod, job));
   }
@@ -43,12 +43,12 @@ class NeverPlaced {
   std::set<std::string, std::less<>> known_;
 };
 
-/// The time from the last look at a job until every patch has ended that places a pod for it: a pass begins no act after three
-/// seconds, and a request may take ten.
+/// The longest time from the live look at a job to the end of the patches that place pods for it: a patch begins at most five
+/// seconds after the look, and a request may take ten.
 inline constexpr core::Duration kPlacingTakes{20000};
-/// Reports whether a pod of maybe_placed() may run for the job, as the API server has it. True as well if that could not be
-/// read, and for kPlacingTakes after the end of the job, because the patch that places the pod may still be under way. `now`:
-/// the time on slurmctld's clock. nullopt: the fact unsure_fact() is needed.
+/// Reports whether a pod of maybe_placed() may run for the job, according to a live read of the pod. Also true if the pod could
+/// not be read, and for kPlacingTakes after the end of the job, because the patch that places the pod may still be under way.
+/// `now`: the time on slurmctld's clock. nullopt: the fact unsure_fact() is needed.
 [[nodiscard]] std::optional<bool> was_placed(const plan::Facts& facts, const Pod& pod, const slurm::Job& job,
                                              core::WallTime now, NeverPlaced& known);
 
@@ -59,21 +59,21 @@ class Observer {
   Observer& operator=(const Observer&) = delete;
 
   [[nodiscard]] slurm::SnapshotPtr snapshot() const { return wiring_.snapshot(settings->cluster); }
-  /// Fills the facts. Nothing else can be observed while the UID of the Kubernetes cluster or the namespace is not known: then
-  /// `installation` is empty.
+  /// Fills the facts. While the UID of the Kubernetes cluster or the namespace is not known, leaves `installation` empty, and
+  /// the caller must observe nothing else.
   void fill(Facts& out, const run::Key& key, kube::Recorder& recorder);
-  /// Sets Facts::fit to that of a pod that waits. Requires facts of fill().
+  /// Sets Facts::fit to the fit of a pod that waits. Requires a call of fill() for these facts.
   void fill_fit(Facts& out, const PodPtr& pod);
   [[nodiscard]] bool manages(const Pod& pod) const { return bridge::manages(*settings, pod); }
-  /// Returns what is known of the job of a row of this installation.
+  /// Returns the NamedJob for a row of this installation.
   [[nodiscard]] NamedJob named(const plan::Observing& observing, const Facts& facts, const JobTable::Row& row) const;
-  /// Returns the pods on a node that were placed for other jobs than `job`, which hold the node no more.
+  /// Returns the pods on a node that were placed for other jobs than `job` and whose jobs no longer hold nodes.
   [[nodiscard]] Leftovers leftovers(const Facts& facts, const std::string& slurm_node, const slurm::Job& job);
   /// Reports whether the pod's node is not ready.
   [[nodiscard]] bool on_unready_node(const Pod& pod) const;
-  /// Reports whether the kubelet of the pod's node does not report.
+  /// Reports whether the pod's node is not ready. False if most nodes are not ready: then their network has probably failed.
   [[nodiscard]] bool on_silent_node(const Pod& pod) const;
-  /// Returns the keys of the jobs that changed, as they were before and as they are now. Reads the new jobs.
+  /// Reads the new jobs. Returns the keys of the jobs that changed, from before and from after the change.
   [[nodiscard]] slinky::Keys changed(const slurm::Change& change);
 
   const std::shared_ptr<const Settings> settings;
@@ -84,23 +84,25 @@ class Observer {
  private:
   slinky::Wiring& wiring_;
   NeverPlaced never_placed_;
-  std::shared_ptr<const Hosts> hosts_;  ///< Null after a change of a node that hosts_of() or misfit() can see.
+  /// Null, to be rebuilt, after a change of a node that matters for hosts_of() or misfit().
+  std::shared_ptr<const Hosts> hosts_;
   Fits fits_;
 };
 
-/// Reports whether pods may fit differently on a node.
+/// Reports whether this change of a node may change which pods fit on it.
 [[nodiscard]] bool fits_differently(const kube::SchedulingNodeRecord& before, const kube::SchedulingNodeRecord& after);
-/// Reports whether a node of Slurm was added or removed, or is in other partitions.
+/// Reports whether a Slurm node was added or removed, or is in other partitions, or the partitions have changed.
 [[nodiscard]] bool places_changed(const slurm::Change& change);
 
-/// Returns what holds while a bound pod is being deleted with its present grace period, for Since. The API server moves the
-/// timestamp of the deletion when the grace period is shortened.
+/// Returns the text for Since while a bound pod is being deleted; "" otherwise. The text contains the deletionTimestamp, which
+/// the API server moves when the grace period is shortened, so that Since counts anew.
 [[nodiscard]] std::string ending(const Pod& pod);
 
-/// Since when something holds, as far as this process has seen. Each observation says all that holds.
+/// Remembers since when conditions hold, as far as this process has seen. Each observation must name every condition that
+/// holds.
 class Since {
  public:
-  /// Begins an observation. What does not hold in it is forgotten.
+  /// Begins an observation. Forgets the conditions that the previous observation did not name.
   void begin(core::MonoTime now);
   std::optional<core::MonoTime> operator()(const std::string& what, bool holds);
   [[nodiscard]] bool empty() const { return now_.empty(); }

@@ -17,7 +17,7 @@ enum class JobPhase {
   kStarts,     ///< The job holds nodes that are not ready yet.
   kRuns,       ///< Pods may run on the job's nodes.
   kSuspended,  ///< The job holds its nodes, but its pods should not run.
-  kEnded,      ///< The job holds nothing any more.
+  kEnded,      ///< The job has ended and holds no nodes.
   kUnclear,    ///< The state could not be read. Nothing follows from it.
 };
 [[nodiscard]] JobPhase phase_of(const slurm::Job& job);
@@ -25,7 +25,7 @@ enum class JobPhase {
 /// Reports whether slurmctld refused the job when it was submitted. Such a job is listed, and has never held a node.
 [[nodiscard]] bool is_refused(const slurm::Job& job);
 
-/// Identifies a job over all lives of slurmctld. A slurmctld that has lost its state counts its jobs from 1 again.
+/// Identifies a job even after slurmctld has lost its state, because it then numbers its jobs from 1 again.
 struct JobId {
   std::int64_t number = 0;
   std::int64_t submitted = 0;  ///< When the job was submitted, in seconds on slurmctld's clock; 0: not known.
@@ -36,14 +36,14 @@ struct JobId {
 /// Returns the nodes that a job holds, in Slurm's order. Empty if they could not be read.
 [[nodiscard]] std::vector<std::string> nodes_of(const slurm::Job& job);
 
-/// Returns the reason of the condition SlurmEnded for a job that has ended: "Cancelled", "TimedOut", "Preempted". The word for
-/// a state that is not known is "Ended".
+/// Returns the reason of the condition SlurmEnded for a job that has ended, such as "Cancelled", "TimedOut" or "Preempted".
+/// Returns "Ended" for an unknown state.
 [[nodiscard]] std::string end_reason(const slurm::Job& job);
 
-/// Returns when a pod must begin to end so that it is gone at the end of its running job: its grace period and a margin
-/// earlier. Never before half of the job's time has passed. nullopt: the job does not run or has no end.
+/// Returns when a pod must begin to end so that it is gone when its running job ends: the pod's grace period and a margin
+/// before that end, but not before half of the job's time has passed. nullopt: the job does not run or has no end.
 [[nodiscard]] std::optional<core::WallTime> leaves_at(const kube::SchedulingPodRecord& pod, const slurm::Job& job);
-/// Returns the reason in the status of a pod that ends for a reason of SlurmEnded.
+/// Returns the reason in the status of a pod that ends: `end_reason`, a reason of the condition SlurmEnded, with a prefix.
 [[nodiscard]] std::string status_reason(std::string_view end_reason);
 
 enum class PodPhase {
@@ -54,26 +54,25 @@ enum class PodPhase {
   kForeign,  ///< The pod has no gate, and the bridge has not placed it.
 };
 [[nodiscard]] PodPhase phase_of(const kube::SchedulingPodRecord& pod);
-/// Reports whether somebody else removed the gate of the pod while a job of it waited, so that the condition SlurmQueued is
-/// still True.
+/// Reports whether somebody else removed the gate of the pod while its job was waiting. SlurmQueued is then still True.
 [[nodiscard]] bool is_freed_unnoticed(const kube::SchedulingPodRecord& pod);
 /// Reports whether the condition SlurmEnded of the pod is True.
 [[nodiscard]] bool is_told_to_end(const kube::SchedulingPodRecord& pod);
 
 /// Returns the job that the pod was placed for. Empty: the bridge has not placed the pod. There is more than one entry only if
-/// a user has added others. The right one cannot be removed.
+/// a user has added tolerations with the key kTolerationPlacedFor. The right one cannot be removed.
 [[nodiscard]] std::vector<JobId> placed_for(const kube::SchedulingPodRecord& pod);
 /// Returns the value of the toleration kTolerationPlacedFor.
 [[nodiscard]] std::string placed_for_value(const JobId& job);
-/// Returns the number of the job that the bridge replaces, as the pod says; 0 if there is none.
+/// Returns the job number in the annotation kAnnotationReplacedJob; 0 if there is none.
 [[nodiscard]] std::int64_t replaced_job_of(const kube::ObjectMeta& pod);
 
-/// Reports whether another job is submitted for a pod that waits, after the end of this one: slurmctld refused the job, its
-/// time ran out before the pod was placed, or the bridge replaces it. Any other end is that of the pod.
+/// Reports whether a pod that waits gets another job after the end of `job`: slurmctld refused the job, its time ran out before
+/// the pod was placed, or the bridge replaces it. After any other end of its job, the pod ends.
 [[nodiscard]] bool gets_another_job(const kube::SchedulingPodRecord& pod, const slurm::Job& job);
 
-/// The key of a submission: the UID of the pod, and the number of the attempt. Each attempt after a job that slurmctld refused,
-/// or that the bridge replaced, has another number.
+/// Returns the key of a submission: the UID of the pod (for a group, of the group's object) and the number of the attempt. Each
+/// new attempt, after a job that slurmctld refused or that the bridge replaced, has another number.
 [[nodiscard]] std::string key_of(const std::string& root_uid, int attempt);
 struct Submission {
   std::string root_uid;

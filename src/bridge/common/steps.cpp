@@ -19,26 +19,29 @@ namespace {
 
 using core::Json;
 
-/// The patches that remove the gates complete what the live look at the job began.
+/// How long after the live look at a job, or after the first note on a pod, the next steps may begin, even if the pass has used
+/// up its time. These steps complete what the pass has begun.
 constexpr core::Duration kPlaceLate{5000};
 /// The time between two checks of a node on which earlier pods are ending.
 constexpr core::Duration kLeftoversAgain{1000};
 /// The delay before a pass that needs a newer snapshot. A new snapshot wakes a key only if something changed.
 constexpr core::Duration kSnapshotAgain{1000};
-/// The time between two submissions of the same refused wish. Each refusal leaves a record in slurmctld and slurmdbd.
+/// The delay before a job with the same JobWish is submitted again after slurmctld refused it. Each refusal leaves a record in
+/// slurmctld and slurmdbd.
 constexpr core::Duration kSubmitAgain{5 * 60 * 1000};
 /// Expected starts are rounded to this time, because Slurm changes its estimate often.
 constexpr core::Duration kStartSteps{10 * 60 * 1000};
-/// Slurm expects a job without a time limit to run for a year. A start so far away says nothing.
+/// Slurm expects a job without a time limit to run for a year. A start that is a year away is no useful estimate.
 constexpr core::Duration kStartAtMost{core::Duration{24 * 60 * 60 * 1000} * 360};
-/// How long Slurm may be silent before a waiting pod gets the condition. A process that starts has not asked Slurm yet.
+/// How long Slurm may not answer before this is reported in the condition of a waiting pod. A process that has just started has
+/// not asked Slurm yet.
 constexpr core::Duration kUnanswered{5000};
-/// The time that a pod gets to end in any case.
+/// The shortest time that a pod gets to end.
 constexpr core::Duration kShortestEnd{30000};
 /// slurmdbd keeps 64 KiB of an admin_comment.
 constexpr std::size_t kLongestComment = 64000;
 
-/// Reports whether a word may be the reason of a condition.
+/// Reports whether a text is valid as the reason of a condition.
 bool is_reason(std::string_view word) {
   const auto letter = [](char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); };
   return !word.empty() && letter(word.front()) &&
@@ -88,7 +91,7 @@ void Steps::await_snapshot() {
 
 // --- The end of a job -------------------------------------------------------------------------------------------------------
 
-/// Slurm ends every external job as CANCELLED. Its comment says what became of the pods.
+/// Slurm ends every external job as CANCELLED, so the comment of the job records what became of the pods.
 void Steps::release(const NamedJob& named, const Unneeded& evidence, const PodPtr& pod, std::optional<int> exit_code) {
   const slurm::Job& job = *named.job;
   const std::string number = std::to_string(job.id);
@@ -154,7 +157,7 @@ bool Steps::can_submit(const PodState& state) {
   const Pod& pod = *state.pod;
   if (!slurm_known()) {
     const bool retires = facts_.settings->retires;
-    // A condition that the pod has already is not lost: it says what was known last.
+    // Keeps a condition that the pod already has, because it reports the last known state.
     if (!retires && pod.condition(kConditionQueued) != nullptr) return false;
     const core::Duration waited = state.unanswered_since ? facts_.context.mono - *state.unanswered_since : core::Duration{0};
     if (waited < kUnanswered) {
@@ -177,7 +180,8 @@ bool Steps::can_submit(const PodState& state) {
   return slurm.external_jobs;
 }
 
-/// Kubernetes alone schedules the pod then. Its job is cancelled when the gate is gone and Slurm answers.
+/// Removes the gate, so that Kubernetes alone schedules the pod. The job of the pod is cancelled once the gate is gone and
+/// Slurm answers.
 void Steps::let_pod_go(const Pod& pod) {
   std::string why = "slurm-bridge is being removed: Kubernetes alone schedules the pod";
   if (!slurm_known()) why += "; Slurm does not answer, and may keep a job of the pod";
@@ -196,7 +200,7 @@ Candidates Steps::candidates(const Pods& pods, const slurm::JobWish& wish) const
 void Steps::submit(Request request, const Pods& waiting) {
   slurm::JobWish& wish = request.wish;
   const Candidates& nodes = request.nodes;
-  // A wish for an unknown partition is submitted all the same, because Slurm's error explains it.
+  // A job for an unknown partition is submitted all the same, because Slurm's error explains the mistake.
   if (!nodes.why.empty() && partitions_exist(wish.partition.value_or(""))) return report(waiting, false, "NoNode", nodes.why);
   if (nodes.why.empty() && !nodes.excluded().empty()) wish.excluded_nodes = nodes.excluded();
   const std::string digest = core::short_digest(slurm::to_json(wish).dump());
@@ -217,8 +221,8 @@ void Steps::submit(Request request, const Pods& waiting) {
   out_.waits_on(facts_.settings->cluster);
 }
 
-/// Reports whether Slurm recently refused to create a job for the same wish, and tells the pods why. Each try uses up a job
-/// number.
+/// Reports whether Slurm recently refused to create a job for the same wish, so that the pods must wait. Sets their conditions.
+/// Each submission uses up a job number.
 bool Steps::waits_after_error(const plan::StepId& id, const Pods& waiting) {
   const auto before = facts_.context.outcomes.find(id);
   if (before == facts_.context.outcomes.end() || !before->second.error || !is_refusal(before->second.error->code)) return false;
@@ -229,7 +233,7 @@ bool Steps::waits_after_error(const plan::StepId& id, const Pods& waiting) {
   return true;
 }
 
-/// Reports whether slurmctld recently refused the job of the same wish, and tells the pods why.
+/// Reports whether slurmctld recently refused the job of the same wish, so that the pods must wait. Sets their conditions.
 bool Steps::waits_after_refusal(const Request& request, const std::string& digest, const Pods& waiting) {
   if (request.refused == nullptr || request.refused->wish != digest || !request.refused_since) return false;
   const core::Duration waited = facts_.context.mono - *request.refused_since;
@@ -254,7 +258,7 @@ bool Steps::partitions_exist(std::string_view names) const {
 std::string Steps::wait_in_queue(const NamedJob& named, const std::optional<Candidates>& nodes, const Pods& waiting) {
   const slurm::Job& job = *named.job;
   const std::string reason = reason_of(job);
-  // Slurm has not examined a new job yet, but does so within a second.
+  // Slurm has not tried to start the new job yet, but does so within a second.
   if (reason.empty() || reason == "None") out_.waits_on(facts_.settings->cluster);
   if (nodes) {
     if (std::string why = update_candidates(named, *nodes); !why.empty()) return why;
@@ -272,13 +276,14 @@ std::string Steps::expected_start(const slurm::Job& job) const {
   return core::format_rfc3339(core::WallTime{kStartSteps * steps});
 }
 
-/// Updates the excluded nodes of a waiting job, because nodes change meanwhile. Returns why the job must be replaced, or "".
+/// Updates the excluded nodes of a waiting job, because the nodes that can run its pods change. Returns why the job must be
+/// replaced, or "".
 std::string Steps::update_candidates(const NamedJob& named, const Candidates& nodes) {
   // A job that no node can run stays as it is: Slurm would refuse to exclude all nodes.
   if (!named.own || !named.job->details || !nodes.why.empty()) return {};
   auto have = core::expand_hostlist(named.job->details->excluded_nodes);
   if (!have) return {};
-  // As may_update() says.
+  // slurmctld refuses the update if an excluded node is gone: see may_update().
   const bool may = std::erase_if(*have, [&](const std::string& name) { return facts_.snapshot->node(name) == nullptr; }) == 0;
   std::ranges::sort(*have);
   const plan::StepId id{"update", "Slurm job", std::to_string(named.job->id)};
@@ -345,8 +350,8 @@ void Steps::place(const NamedJob& named, const std::vector<Seat>& seats) {
   out_.intent.pods += static_cast<int>(seats.size());
 }
 
-/// Reports whether the prolog of the node would hold native jobs back for a pod of the job. If somebody else uses the field, it
-/// cannot.
+/// Reports whether the node lists the job in `extra`, so that its prolog delays native jobs. Also true if no list is needed
+/// (the node has no slurmd, or holds_native_jobs is off), and if somebody else uses `extra`, so that no list is possible.
 bool Steps::is_held(const std::string& name, std::int64_t job) const {
   const slurm::Node* node = facts_.snapshot->node(name);
   if (!facts_.settings->holds_native_jobs || node == nullptr || node->state.has("EXTERNAL")) return true;
@@ -382,10 +387,10 @@ void Steps::follow_placed(const PodState& state, const NamedJob* job) {
   follow_running(state, *job);
 }
 
-/// After a limit, the job of a pod on a silent node is released.
+/// The job of a pod on a node that is not ready is released after a limit (Settings::silence_limit).
 void Steps::watch_node(const PodState& state, bool asks) {
   if (!state.silent_since) {
-    // The changes of the other nodes do not wake the pod.
+    // Changes of other nodes do not wake this key, so it checks again later.
     if (state.on_unready_node) out_.wake_after(kRefusedAgain, "other nodes may be ready again, and the node of the pod not");
     return;
   }
@@ -461,14 +466,16 @@ void Steps::end_bound(const PodState& state) {
     out_.wake_after(limit - waited, "a budget may keep the pod for so long");
   } else {
     lane.add({{"delete", "Pod", name}, over.detail() + ", and it could not be evicted", kube::delete_pod(pod, over)});
-    // The deletion gives the pod its own grace period. No budget protects a pod that is being deleted.
+    // The deletion uses the grace period in the pod's spec, which is too long. An eviction shortens it: budgets do not apply to
+    // a pod that is being deleted.
     if (pod.grace > longest_end(state))
       lane.then().add({{"evict", "Pod", name}, over.detail() + ", and the pod would outlive it", evict(state)});
   }
   out_.intent.pods += 1;
 }
 
-/// Returns how long from now on a pod that must not run may take to end. The time for which a budget kept it counts.
+/// Returns how long a pod that must not run may take to end, from now on. The time for which a PodDisruptionBudget has
+/// protected the pod is subtracted.
 core::Duration Steps::longest_end(const PodState& state) const {
   const core::Duration waited = state.over_since ? facts_.context.mono - *state.over_since : core::Duration{0};
   const core::Duration limit = std::max(facts_.settings->outlive_limit - waited, kShortestEnd);
@@ -487,13 +494,13 @@ plan::ActPtr Steps::evict(const PodState& state) const {
   return act;
 }
 
-/// Kubernetes lets the eviction of a pod that is being deleted only shorten its end, and asks no budget. The timestamp of the
-/// deletion is the API server's, whose clock may differ from ours. It only tells which pods are worth a look: how long such a
-/// pod may take to end is read live.
+/// The eviction of a pod that is being deleted can only shorten its grace period, and ignores budgets. The deletionTimestamp is
+/// from the API server's clock, which may differ from ours. It only selects the pods that are worth a live read, which shows
+/// how long such a pod may take to end.
 void Steps::follow_terminating(const PodState& state) {
   if (!state.over || phase_of(*state.pod) != PodPhase::kBound) return;
   const Pod& pod = *state.pod;
-  // Without the margin, an end that was shortened already might be shortened again and again.
+  // Without the margin, a grace period that was already shortened might be shortened again and again.
   const core::Duration longest = longest_end(state) + kShortestEnd;
   const core::Duration passed = state.ending_since ? facts_.context.mono - *state.ending_since : core::Duration{0};
   if (*pod.meta.deletion_timestamp - facts_.context.now <= longest && pod.grace - passed <= longest) return;
@@ -509,7 +516,7 @@ void Steps::follow_terminating(const PodState& state) {
 }
 
 void Steps::follow_foreign(const PodState& state) {
-  // Another bridge may look after the pods of other namespaces.
+  // Another bridge may be responsible for pods that this bridge does not manage.
   if (is_freed_unnoticed(*state.pod) && (state.managed || state.job != nullptr))
     report(*state.pod, false, "Freed", "somebody removed the gate of the pod: Kubernetes alone schedules it");
 }

@@ -1,5 +1,5 @@
-// The steps of plans for jobs and their pods, for one pod as for a group. A controller derives its plan from this class, and
-// decides which step is due.
+// The steps of plans for jobs and their pods, both for single pods and for groups. Each controller derives a class from Steps,
+// which decides which step is due.
 #pragma once
 
 #include <memory>
@@ -25,13 +25,13 @@ namespace bridge {
 struct Facts {
   plan::Context context;
   run::Key key;
-  std::shared_ptr<const Settings> settings;  ///< With the defaults of the namespace.
+  std::shared_ptr<const Settings> settings;  ///< The settings, with the default annotations of the namespace.
   std::string installation;                  ///< The UID of the Kubernetes cluster; "": not known yet.
   slurm::SnapshotPtr snapshot;               ///< Null: no slurmrestd is known.
   core::WallTime slurm_now;                  ///< The time on slurmctld's clock; our own time while that is not known.
-  Life life;                                 ///< How long slurmctld has certainly kept its state.
+  Life life;                                 ///< The present life of slurmctld, as far as it is known.
   std::shared_ptr<const Hosts> hosts;
-  FitPtr fit;  ///< The fit of the pods that wait, if it is kept (bridge/common/fits.hpp). Null: none is.
+  FitPtr fit;  ///< The cached fit of the pods that wait (bridge/common/fits.hpp). Null: none is cached.
 };
 
 /// A job of this installation that was submitted for the key.
@@ -39,7 +39,7 @@ struct NamedJob {
   std::shared_ptr<const slurm::Job> job;
   slurm::JobMark mark;
   std::optional<slurm::OwnJob> own;  ///< Unset if the snapshot is too old.
-  std::string wish;                  ///< The digest of the wish that was submitted.
+  std::string wish;                  ///< The digest of the JobWish that was submitted.
 };
 
 /// A pod of the key.
@@ -48,25 +48,25 @@ struct PodState {
   bool managed = false;  ///< Jobs are submitted for the pod.
   /// The job that the pod was placed for, or that it waits for. Null: none, or Slurm does not list it.
   std::shared_ptr<const slurm::Job> job;
-  std::optional<PodOver> over;   ///< Set if the pod must not run.
-  bool on_unready_node = false;  ///< The node of the bound pod is not ready, though perhaps only like most others.
-  /// As far as this process has seen: since when the placed pod has no Kubernetes node, since when its end is due, since when
-  /// it is being deleted with its present grace period, since when the node of the bound pod is not ready, and since when Slurm
-  /// does not answer a pod that waits.
+  std::optional<PodOver> over;  ///< Set if the pod must not run.
+  /// The node of the bound pod is not ready. Unlike for `silent_since`, most other nodes may be not ready either.
+  bool on_unready_node = false;
+  /// Since when, as far as this process has seen: the placed pod is not bound; the bound pod has the condition SlurmEnded; it
+  /// is being deleted with its present grace period; its node is not ready; and Slurm does not answer a pod that waits.
   std::optional<core::MonoTime> unbound_since, over_since, ending_since, silent_since, unanswered_since;
 };
 
-/// The pods that keep others off a node, because their own jobs hold it no more.
+/// The pods that may still run on a node although their jobs no longer hold it. No other pod is placed there before they end.
 struct Leftovers {
   std::vector<std::string> pods;  ///< "ns/name".
-  std::set<run::Key> unsure;      ///< Pods that wait in the cache, which may be behind: see was_placed().
+  std::set<run::Key> unsure;      ///< Pods with the gate in the cache, which may lag: they may have been placed (was_placed()).
 };
 
-/// Returns the name of the fact that is the Kubernetes node as the API server has it.
+/// Returns the name of the fact that contains the Kubernetes node, read live from the API server.
 [[nodiscard]] std::string node_fact(const std::string& kube_node);
-/// Returns the name of the fact that is a pod that is being deleted, as the API server has it.
+/// Returns the name of the fact that contains a pod that is being deleted, read live from the API server.
 [[nodiscard]] std::string ending_fact(const run::Key& pod);
-/// Returns the name of the fact that is a pod of Leftovers::unsure as the API server has it.
+/// Returns the name of the fact that contains a pod of Leftovers::unsure, read live from the API server.
 [[nodiscard]] std::string unsure_fact(const run::Key& pod);
 
 class Steps {
@@ -78,7 +78,7 @@ class Steps {
   explicit Steps(const Facts& facts) : facts_(facts), name_(facts.key.str()) {}
   ~Steps() = default;
 
-  /// The time between two tries of what Slurm or the API server refused, if nothing changes that could help.
+  /// The delay before a request that Slurm or the API server refused is sent again, if nothing changes that could help.
   static constexpr core::Duration kRefusedAgain{30000};
 
   [[nodiscard]] bool slurm_known() const { return facts_.snapshot != nullptr && facts_.snapshot->complete(); }
@@ -86,57 +86,59 @@ class Steps {
   void await_snapshot();
 
   // --- Jobs ---
-  /// Ends a job that no pod needs. `pod`: the one that may still run, if there is such a pod; it is told. `exit_code`: what the
-  /// pods of the job ended with, if they have.
+  /// Cancels a job that no pod needs. `pod`: may be null; if the evidence says that it may still run, it gets the condition
+  /// SlurmEnded first. `exit_code`: the exit code of the job's pods, if they have ended.
   void release(const NamedJob& job, const Unneeded& evidence, const PodPtr& pod, std::optional<int> exit_code);
-  /// Reports whether Slurm takes jobs; if not, tells the pod that waits. A bridge that retires submits none: it lets the pod
-  /// go, even if Slurm does not answer.
+  /// Reports whether Slurm accepts jobs. If not, reports the reason in the condition of the pod that waits. A bridge that
+  /// retires submits no jobs: it removes the gate of the pod, even if Slurm does not answer.
   [[nodiscard]] bool can_submit(const PodState& state);
-  /// Looks for nodes for the pods of a job.
+  /// Returns the nodes that can run the pods of a job.
   [[nodiscard]] Candidates candidates(const Pods& pods, const slurm::JobWish& wish) const;
   struct Request {
     std::string root_uid;  ///< The UID of the pod, or of the object that defines the group.
-    int attempts = 0;      ///< The greatest number of a submission so far.
+    int attempts = 0;      ///< The greatest attempt number of the submissions so far.
     slurm::JobWish wish;
     Candidates nodes;
-    const NamedJob* refused = nullptr;  ///< The job that slurmctld refused last.
+    const NamedJob* refused = nullptr;  ///< The last job, if slurmctld refused it.
     std::optional<core::MonoTime> refused_since;
   };
   void submit(Request request, const Pods& waiting);
-  /// Tells the pods why their job waits, and excludes other nodes if other ones can run the pods. Returns why the job must be
-  /// replaced, or "".
+  /// Reports in the conditions of the pods why their job waits. Updates the excluded nodes of the job if the nodes that can run
+  /// the pods have changed. Returns why the job must be replaced, or "".
   [[nodiscard]] std::string wait_in_queue(const NamedJob& job, const std::optional<Candidates>& nodes, const Pods& waiting);
-  /// Cancels a job whose pods still have their gates. The pods note it first, so that this is not taken for their end.
+  /// Cancels a job whose pods still have their gates, so that they get another job. Writes kAnnotationReplacedJob to the pods
+  /// first, so that the end of the job does not end them.
   void replace(const NamedJob& job, const std::optional<Unneeded>& evidence, const std::string& why, const Pods& waiting);
-  /// Tells the pods about a job that neither waits nor runs.
+  /// Reports the state of a job that neither waits nor runs in the conditions of its pods.
   void report_state(const NamedJob& job, const Pods& waiting);
 
   // --- Pods ---
   /// A pod, and the node of the job where it shall run.
   struct Seat {
     PodPtr pod;
-    std::string node;  ///< Its name in Slurm.
+    std::string node;  ///< The name of the node in Slurm.
   };
-  /// Returns why the pod cannot run there, or "".
+  /// Returns why the pod of the seat cannot run on its node, or "".
   [[nodiscard]] std::string misplaced(const Seat& seat) const;
-  /// Reports whether one of the pods would have to leave already if it were placed for the running job now.
+  /// Reports whether the running job ends so soon that one of the pods would have to end at once if it were placed now.
   [[nodiscard]] bool ends_soon(const slurm::Job& job, const Pods& pods) const;
-  /// Removes the gates of the pods and pins them, after a live look at the job, once nodes with a slurmd list the job. A node
-  /// that is no Kubernetes node gets the pod only if it becomes one.
+  /// Pins the pods to their nodes and removes their gates, after a live look at the job. Waits until the nodes with a slurmd
+  /// list the job in `extra`. If a node is no Kubernetes node, its pod is bound only once it becomes one.
   void place(const NamedJob& job, const std::vector<Seat>& seats);
-  /// Reports whether the pods must wait because earlier ones may still run on the node, and tells them.
+  /// Reports whether the pods must wait because earlier pods may still run on the node. Sets their conditions accordingly.
   [[nodiscard]] bool waits_for(const Leftovers& leftovers, const NamedJob& job, const std::string& node, const Pods& waiting);
-  /// Does what is due for a pod that was placed. `job`: what is known of its job, unless this pass releases it.
+  /// Adds the steps that are due for a placed pod. `job`: its job; null if Slurm does not list the job or this pass releases
+  /// it.
   void follow_placed(const PodState& state, const NamedJob* job);
-  /// Shortens the end of a pod that is being deleted and would outlive its job for too long.
+  /// Shortens the grace period of a pod that is being deleted and would outlive its job for too long.
   void follow_terminating(const PodState& state);
-  /// Looks at the node of a bound pod, which may be silent. `asks`: it must be looked up live.
+  /// Schedules the next check of the node of a bound pod if the node is not ready. `asks`: the node must be read live.
   void watch_node(const PodState& state, bool asks);
-  /// Tells a pod without a gate that it waits for no job, if its condition still says so.
+  /// Sets SlurmQueued to False if it is still True although somebody else has removed the gate of the pod.
   void follow_foreign(const PodState& state);
-  /// Reads an object live.
+  /// Requests an object as a fact, read live from the API server.
   void look_for(std::string fact, const kube::Resource& resource, const kube::Key& key);
-  /// Ends a pod that has no Kubernetes node.
+  /// Sets the phase Failed on a pod that Kubernetes has not bound.
   void end_unbound(const PodState& state);
   void report(const Pod& pod, bool queued, std::string reason, std::string message);
   void report(const Pod& pod, const std::vector<Condition>& wanted);

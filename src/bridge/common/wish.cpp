@@ -36,13 +36,13 @@ std::optional<std::int64_t> number(std::string_view text, std::int64_t least, st
   return whole && out >= least && out <= most ? std::optional(out) : std::nullopt;
 }
 
-/// Reads one annotation into a wish. The error says what is allowed.
+/// The input of a function that reads one annotation into a JobWish.
 struct Reader {
   std::string_view value;
-  bool trusted;  ///< An administrator has written it, or users may name identities.
+  bool trusted;  ///< An administrator has written the annotation, or users may name identities.
   JobWish& wish;
 };
-using Read = std::function<std::string(Reader)>;  ///< Returns what is allowed instead, or "".
+using Read = std::function<std::string(Reader)>;  ///< Returns what is allowed in place of the value; "" if the value is valid.
 
 Read text(std::optional<std::string> JobWish::*field) {
   return [field](Reader in) -> std::string {
@@ -52,7 +52,7 @@ Read text(std::optional<std::string> JobWish::*field) {
   };
 }
 
-/// Returns what must be written in place of an identity, or "" if it may be chosen here.
+/// Returns what is allowed in place of an annotation that names an identity; "" if the annotation is trusted.
 std::string refused_identity(const Reader& in) {
   return in.trusted ? "" : "absent: slurm-bridge runs without --trust-identities, so only the Namespace can have it";
 }
@@ -110,7 +110,8 @@ std::string read_memory(Reader in) {
   return {};
 }
 
-/// Takes the form of sbatch --gres too: "gpu:2" becomes "gres/gpu:2". Without "gres", Slurm refuses "gpu:2", and ignores "gpu".
+/// Also accepts the form of sbatch --gres: "gpu:2" becomes "gres/gpu:2". Without "gres", Slurm refuses "gpu:2", and ignores
+/// "gpu".
 std::string read_gres(Reader in) {
   std::string out;
   for (const auto part : std::views::split(in.value, ',')) {
@@ -205,7 +206,7 @@ bool is_record(const kube::Toleration& toleration) {
   return toleration.key == kTolerationPlacedFor;
 }
 
-/// Reads all annotations with our prefix.
+/// Reads all annotations with kAnnotationPrefix.
 Result<void> read_all(const kube::StringMap& from, bool trusted, JobWish& out) {
   for (auto it = from.lower_bound(kAnnotationPrefix); it != from.end() && it->first.starts_with(kAnnotationPrefix); ++it) {
     const std::string_view name = std::string_view(it->first).substr(kAnnotationPrefix.size());
@@ -217,14 +218,14 @@ Result<void> read_all(const kube::StringMap& from, bool trusted, JobWish& out) {
   return {};
 }
 
-/// Reads the annotations of a Namespace. Pods are grouped by their own annotations alone.
+/// Reads the annotations of a Namespace. Refuses the annotation gang, because only a pod's own annotation groups it.
 Result<void> read_defaults(const kube::StringMap& from, JobWish& out) {
   if (const auto gang = from.find(kAnnotationGang); gang != from.end())
     return bad("gang", gang->second, "absent, because it counts on pods only");
   return read_all(from, true, out);
 }
 
-/// `like` has what the job gets if the pod asks for nothing: its name and its nodes.
+/// `like`: the name and the number of nodes that the job gets if the pod's annotations set no others.
 Result<JobWish> wish_like(const JobWish& like, const kube::SchedulingPodRecord& pod, const Settings& settings) {
   if (std::ranges::any_of(pod.tolerations, is_record))
     return core::fail(core::ErrorCode::kInvalid, "spec.tolerations: " + std::string(kTolerationPlacedFor) +

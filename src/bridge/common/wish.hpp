@@ -12,18 +12,18 @@
 
 namespace bridge {
 
-/// Returns the wish for a pod, without excluded nodes. Error: kInvalid, which names the field of the pod, its value and what is
-/// allowed, if Slurm cannot do what the pod asks for.
+/// Returns the JobWish for a pod, without excluded nodes. Error: kInvalid if Slurm cannot do what the pod asks for, with the
+/// field of the pod, its value and what is allowed.
 [[nodiscard]] core::Result<slurm::JobWish> wish_of(const kube::SchedulingPodRecord& pod, const Settings& settings);
-/// Returns the wish for a group with this name: a node for each pod, and on each node what the largest pod needs. Error:
-/// kInvalid as well if the pods ask for different jobs otherwise.
+/// Returns the JobWish for a group with this name: one node for each pod, and on each node what the largest pod needs. Error:
+/// as wish_of(), and kInvalid if the pods differ in any other setting of the job.
 [[nodiscard]] core::Result<slurm::JobWish> wish_of_group(const std::string& name, const Pods& pods, const Settings& settings);
-/// Reports whether wish_of() or, for a pod of a group, wish_of_group() can accept the pod, whatever the size of its group.
-/// Error: as theirs.
+/// Checks whether wish_of() or, for a pod of a group, wish_of_group() can accept the pod, whatever the size of its group.
+/// Error: as wish_of().
 [[nodiscard]] core::Result<void> check_wish(const kube::SchedulingPodRecord& pod, const Settings& settings);
-/// Returns the partitions of a wish for the pod, separated by commas; "": Slurm's default.
+/// Returns the partitions for the pod's job, separated by commas; "": Slurm's default.
 [[nodiscard]] std::string partitions_of(const kube::SchedulingPodRecord& pod, const Settings& settings);
-/// Reports whether an annotation with kAnnotationPrefix and this name is a setting of the job: "timelimit".
+/// Reports whether an annotation with kAnnotationPrefix and this name, such as "timelimit", is a setting of the job.
 [[nodiscard]] bool is_setting(std::string_view name);
 
 }  // namespace bridge

@@ -1,4 +1,4 @@
-// What the gangs controller reads, what wakes it, and the rights that it needs.
+// Declares what the gangs controller reads, what wakes it, and the rights that it needs.
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -21,7 +21,7 @@ GangsController::GangsController(slinky::Wiring& wiring, Settings settings)
   wiring.rights.add(kube::resources::kPod, {"patch", "delete"});
   wiring.rights.add(kube::resources::kPod, {"patch"}, "status");
   wiring.rights.add(kube::resources::kPod, {"create"}, "eviction");
-  // How large groups are is read live, when a job is submitted. A cluster may have no PodGroups.
+  // The size of a group is read live, when a job is submitted. PodGroups are not cached, because a cluster may lack this kind.
   for (const char* kind : {"podgroup/", "job/"}) wiring.rights.add(object_of({"", kind}).resource, {"get"});
 
   const auto key_of_pod = [this](const Pod& pod) -> slinky::Keys {
@@ -47,7 +47,7 @@ std::optional<run::Key> GangsController::key_of(const Pod& pod) const {
   const PodPhase phase = phase_of(pod);
   const bool of_bridge = (phase != PodPhase::kForeign && phase != PodPhase::kEnded) || !placed_for(pod).empty();
   if (!of_bridge && !is_freed_unnoticed(pod)) return std::nullopt;
-  // The label of the group can be changed.
+  // Users can change the label of the group, so the job for which the pod was placed counts first.
   if (const run::Key* placed = observer_.table.placed_group_of(pod)) return *placed;
   return group_of(pod.meta);
 }

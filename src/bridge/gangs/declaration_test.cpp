@@ -21,7 +21,7 @@ struct GangWakes : ::testing::Test {
   }
 
   std::vector<std::string> woken() { return std::exchange(world.wiring().woken, {}); }
-  /// Slurm's next answer.
+  /// Simulates a poll of Slurm after which these jobs have changed, and returns the keys that it wakes.
   std::vector<std::string> poll(std::vector<std::int64_t> jobs, bool health = false) {
     slurm::Change change;
     change.cluster = "slurm/demo";

@@ -45,7 +45,8 @@ std::shared_ptr<const Observed> GangsController::observe_typed(const kube::Key& 
   return out;
 }
 
-/// Returns the pods of the group, and those that were placed for its jobs: users can change labels. All are in its namespace.
+/// Returns the pods of the group, and the pods that were placed for its jobs, even if users have changed their labels since.
+/// All pods are in the namespace of the group.
 Pods GangsController::pods_of(const run::Key& key) const {
   Pods out = observer_.caches.pods.by_index(kIndexGroup, key.str());
   for (const JobTable::Row* row : observer_.table.of(key)) {
@@ -91,7 +92,7 @@ void GangsController::assign(Observed& out) const {
     if (const auto job = std::ranges::find_if(out.jobs, named); job != out.jobs.end())
       in(member, *job, phase_of(*member.pod) == PodPhase::kEnded ? job->ended : job->placed);
   }
-  // The jobs of pods that wait come after those for which pods were placed.
+  // Assign the placed pods first: a pod that waits gets a job that has started, if there is one.
   const auto lists = [](const Member& member) {
     return [&member](const GangJob& job) { return job.uids.contains(member.pod->meta.uid); };
   };
@@ -145,7 +146,7 @@ void GangsController::issue_unneeded(const run::Observation& context, Observed& 
     if (const auto look = out.context.facts.find(job.fact()); look != out.context.facts.end())
       job.unused = Unneeded::no_pod_runs(context.observing, *job.own, id_of(*job.job), pods, look->second);
     for (const Member* member : job.ended) {
-      // The job goes on without a pod that took the place of another one.
+      // A pod that only replaced another one does not break the job, which goes on without it.
       if (!job.broken && job.uids.contains(member->pod->meta.uid))
         job.broken = Unneeded::pod_not_bound(context.observing, *job.own, *member->pod);
     }

@@ -1,5 +1,6 @@
-// The gangs controller: the pods of a group become one job of Slurm. All of them are placed, in their order on Slurm's order of
-// the nodes, or none. A key is a group of pods (bridge/common/groups.hpp). declaration.cpp says which changes wake it.
+// The gangs controller: submits one Slurm job for the pods of a group. Places either all of them or none: the first pod of the
+// group on the first node in Slurm's order, and so on. A key is a group of pods (bridge/common/groups.hpp). declaration.cpp
+// says which changes wake a key.
 //
 // Folder src/bridge/gangs: the gangs controller of slurm-bridge. Uses bridge/common, and no other controller.
 #pragma once
@@ -25,13 +26,13 @@ class GangsController final : public kube::TypedController<Observed> {
  private:
   [[nodiscard]] Pods pods_of(const run::Key& key) const;
   void observe_jobs(const run::Observation& context, Observed& out) const;
-  /// Says for each pod which job it is in, and for each job its pods.
+  /// Sets the job of each pod, and the pods of each job.
   void assign(Observed& out) const;
   void observe_ends(const run::Observation& context, Observed& out) const;
   void issue_unneeded(const run::Observation& context, Observed& out) const;
   void observe_leftovers(Observed& out);
   void remember(const run::Observation& context, Observed& out);
-  /// Returns the group of the pod; null if it is in none.
+  /// Returns the group of the pod; nullopt if the pod is in none.
   [[nodiscard]] std::optional<run::Key> key_of(const Pod& pod) const;
   [[nodiscard]] slinky::Keys keys(bool waiting) const;
   [[nodiscard]] slinky::Keys woken_by(const slurm::Change& change);

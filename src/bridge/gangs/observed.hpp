@@ -11,36 +11,38 @@
 
 namespace bridge::gangs {
 
-/// A pod of the group. `job` is the one that it was placed for. For a pod that waits: the oldest job that was submitted for it
-/// and has not ended; else the youngest that has ended, unless the pod gets another one.
+/// A pod of the group. `job` is the job that the pod was placed for. For a pod that waits, it is one of the jobs that were
+/// submitted for it: of those that have not ended, one that has started, or else the oldest; if all have ended, the youngest,
+/// unless the pod gets another job.
 struct Member : PodState {
-  bool asks_for_node = false;  ///< Whether its node is still not ready must be looked up live.
+  bool asks_for_node = false;  ///< The node of the pod must be read live, because it may be ready again.
 };
 
 struct GangJob : NamedJob {
-  std::set<std::string> uids;  ///< The UIDs of the pods that it was submitted for. Their number is the size of the group.
-  std::vector<const Member*> placed;   ///< The pods that were placed for it and have not ended.
-  std::vector<const Member*> waiting;  ///< The pods that it was submitted for, and that wait for it.
-  std::vector<const Member*> ended;    ///< The pods that were placed for it and have ended.
-  /// Set if no pod runs for it. The list of pods that shows this is read live only if it is asked for.
+  std::set<std::string> uids;  ///< The UIDs of the pods that the job was submitted for. Their number is the size of the group.
+  std::vector<const Member*> placed;   ///< The pods that were placed for the job and have not ended.
+  std::vector<const Member*> waiting;  ///< The pods that the job was submitted for and that wait.
+  std::vector<const Member*> ended;    ///< The pods that were placed for the job and have ended.
+  /// Set if no pod runs for the job. Requires the live list of pods, fact(), which is read only if the plan asks for it.
   std::optional<Unneeded> unused;
-  std::optional<Unneeded> broken;  ///< Set if it must end though pods may run for it. `broken_by`: such a pod, or null.
+  std::optional<Unneeded> broken;  ///< Set if the job must end though pods may run for it. `broken_by`: such a pod, or null.
   PodPtr broken_by;
   std::map<std::string, Leftovers> leftovers;  ///< By node.
 
   [[nodiscard]] bool ended_already() const;
-  /// Reports whether a pod was placed for it, as far as that can be seen. Then the others follow one by one.
+  /// Reports whether a pod was placed for the job, as far as the cache shows. Then the other pods are placed one by one.
   [[nodiscard]] bool started() const { return !placed.empty() || !ended.empty(); }
   [[nodiscard]] bool needed() const { return !placed.empty() || !waiting.empty(); }
   [[nodiscard]] std::string fact() const { return "pods of job " + std::to_string(job->id); }
 };
 
 struct Observed : Facts {
-  std::vector<Member> members;                  ///< In the order of the group.
-  std::vector<GangJob> jobs;                    ///< By number.
-  std::map<std::string, int> attempts;          ///< The greatest number of a submission, by the UID of the group's object.
+  std::vector<Member> members;  ///< In the order of the group.
+  std::vector<GangJob> jobs;    ///< By number.
+  /// The greatest attempt number of the submissions, by the UID of the group's object.
+  std::map<std::string, int> attempts;
   std::optional<core::MonoTime> short_since;    ///< Since when pods are missing for a job that has not started.
-  std::optional<core::MonoTime> refused_since;  ///< Since when the youngest job is one that slurmctld refused.
+  std::optional<core::MonoTime> refused_since;  ///< Since when the youngest job has been a job that slurmctld refused.
 
   Observed() = default;
   Observed(const Observed&) = delete;  // Jobs point to members.

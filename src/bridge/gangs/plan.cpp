@@ -15,9 +15,9 @@ namespace {
 
 using core::Json;
 
-/// How often the object of a group is read again while it is missing. It may come after its pods.
+/// The delay before the missing object of a group is read again. The object may be created after its pods.
 constexpr core::Duration kMissingAgain{5000};
-/// How soon a pass follows that needs a newer cache. A change of a pod of the group wakes the key.
+/// The delay before a pass that needs a newer cache. A change of a pod of the group wakes the key earlier.
 constexpr core::Duration kCacheAgain{1000};
 const std::string kGroupFact = "group";
 
@@ -56,7 +56,7 @@ class Pass : Steps {
     return out;
   }
 
-  /// The cache may be behind another process that placed pods for the job, so the API server is asked.
+  /// Asks the API server which pods run for the job, because the cache may lack pods that another process placed for it.
   void look_for_pods(const GangJob& job) {
     if (!job.own) return await_snapshot();
     if (in_.context.facts.contains(job.fact()))
@@ -68,8 +68,7 @@ class Pass : Steps {
     out_.need({job.fact(), std::move(list)});
   }
 
-  // --- Pods
-  // --------------------------------------------------------------------------------------------------------------------
+  // --- Pods ------------------------------------------------------------------------------------------------------------------
 
   void follow(const Member& member) {
     const Pod& pod = *member.pod;
@@ -81,7 +80,7 @@ class Pass : Steps {
       case PodPhase::kBound:
         return follow_placed(member, job_of(member));
       case PodPhase::kEnded:
-        // A pod without the condition does not concern the bridge.
+        // A pod without the condition SlurmQueued does not concern the bridge.
         if (pod.condition(kConditionQueued) != nullptr && !is_told_to_end(pod))
           report(pod, false, "Ended", "the pod has " + pod.phase);
         return;
@@ -90,7 +89,7 @@ class Pass : Steps {
     }
   }
 
-  /// Returns what is known of the job of a placed pod; null if this pass releases the job.
+  /// Returns the job of a placed pod; null if the job is not listed or this pass releases it.
   [[nodiscard]] const GangJob* job_of(const Member& member) const {
     const auto job = std::ranges::find(in_.jobs, member.job, &GangJob::job);
     return job == in_.jobs.end() || job->broken ? nullptr : &*job;
@@ -106,8 +105,7 @@ class Pass : Steps {
     if (member.job == nullptr) free_.push_back(member.pod);
   }
 
-  // --- Pods that wait for a job
-  // ------------------------------------------------------------------------------------------------
+  // --- Pods that wait for a job ----------------------------------------------------------------------------------------------
 
   void follow_waiting() {
     if (!slurm_known() || !in_.snapshot->capabilities.external_jobs || in_.settings->retires) return;
@@ -122,7 +120,8 @@ class Pass : Steps {
     submit_job();
   }
 
-  /// Returns the object of the group; nullopt if it is not known, and then the pods are told why.
+  /// Returns the size and the UID of the group; nullopt if they are not known. If the object is missing, unreadable or wrong,
+  /// reports that in the conditions of the pods.
   [[nodiscard]] std::optional<GroupSpec> group(const Pods& pods) {
     const auto fact = in_.context.facts.find(kGroupFact);
     const GroupObject object = object_of(in_.key);
@@ -147,7 +146,7 @@ class Pass : Steps {
     return std::nullopt;
   }
 
-  /// Takes the first pods out of `free_` that belong to the object with this UID.
+  /// Removes from `free_` the first pods that belong to the object with this UID, and returns them. `most`: the largest number.
   [[nodiscard]] Pods take(const std::string& uid, std::size_t most) {
     Pods out, rest;
     for (const PodPtr& pod : free_) {
@@ -184,8 +183,7 @@ class Pass : Steps {
            pods);
   }
 
-  // --- A job that waits or runs
-  // ------------------------------------------------------------------------------------------------
+  // --- A job that waits or runs ----------------------------------------------------------------------------------------------
 
   void follow_job(const GangJob& job) {
     const auto pods = pods_for(job);
@@ -209,14 +207,14 @@ class Pass : Steps {
     }
   }
 
-  /// Returns the pods that wait for the job, in the order of the group: those that it was submitted for, and others for the
-  /// places of those that are gone. nullopt: the group must be read first.
+  /// Returns the pods that wait for the job, in the order of the group: the pods that it was submitted for, and other pods in
+  /// place of those that are gone. nullopt: the object of the group must be read first.
   [[nodiscard]] std::optional<Pods> pods_for(const GangJob& job) {
     Pods out;
     for (const Member* member : job.waiting) out.push_back(member->pod);
     const std::size_t there = job.placed.size() + out.size();
     if (there >= job.uids.size() || free_.empty()) return out;
-    // The pods that get no place are told later.
+    // No pods are passed here: follow_waiting() reports on the pods that get no place.
     const auto spec = group({});
     if (!spec) return out.empty() ? std::nullopt : std::optional(out);
     if (spec->uid == submission_of(job.mark).root_uid)
@@ -241,7 +239,7 @@ class Pass : Steps {
     if (const std::string why = wait_in_queue(job, nodes, pods); !why.empty()) replace_job(job, pods, why);
   }
 
-  /// No pod may run for a job that is replaced, so the API server is asked.
+  /// Replaces a job, but only if no pod runs for it. The API server is asked for that.
   void replace_job(const GangJob& job, const Pods& pods, const std::string& why) {
     if (!job.unused) return look_for_pods(job);
     Pods noted;
@@ -292,8 +290,8 @@ class Pass : Steps {
   }
 
   /// Moves replacements that cannot run on their nodes to `free` nodes of the job. If none of these can run them, they wait.
-  /// The pods that the job was submitted for are placed all the same once one of them was: the job ends if Kubernetes does not
-  /// bind them.
+  /// The pods that the job was submitted for are not moved: once one of them is placed, the others are placed too, and the job
+  /// ends if Kubernetes does not bind them.
   void move_misplaced(const GangJob& job, std::vector<Seat>& seats, std::vector<std::string> free, Pods& pods) {
     const auto fits = [&](const Seat& one) { return job.uids.contains(one.pod->meta.uid) || misplaced(one).empty(); };
     const auto unfit = std::ranges::stable_partition(seats, fits);
@@ -312,8 +310,8 @@ class Pass : Steps {
     }
   }
 
-  /// Reports whether the cache has all pods that run for the job. It may be behind another process that placed pods, and two
-  /// pods must not get one node.
+  /// Reports whether the cache has all pods that run for the job. The cache may lack pods that another process placed, and two
+  /// pods must not get the same node.
   [[nodiscard]] bool knows_placed(const GangJob& job) {
     const auto fact = in_.context.facts.find(job.fact());
     if (fact == in_.context.facts.end() || !fact->second.value) {
@@ -330,7 +328,8 @@ class Pass : Steps {
     return true;
   }
 
-  /// Returns the name in Slurm of the node that a pod is pinned to. Its annotation can be changed.
+  /// Returns the name in Slurm of the node that a pod is pinned to. Does not use the pod's annotation, because users can change
+  /// it.
   [[nodiscard]] std::string slurm_node(const Pod& pod) const {
     const auto is_its = [&](const auto& host) { return host.second->meta.name == pod.pinned_to; };
     const auto host = std::ranges::find_if(*in_.hosts, is_its);
@@ -338,7 +337,7 @@ class Pass : Steps {
   }
 
   const Observed& in_;
-  Pods free_;  ///< Pods that wait, and that no job was submitted for.
+  Pods free_;  ///< The pods that wait and for which no job was submitted.
 };
 
 }  // namespace

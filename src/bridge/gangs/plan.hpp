@@ -6,7 +6,8 @@
 //   the job has ended              all of its pods end
 //   all pods of the job have ended the job is cancelled
 //
-// Once a pod is placed, the others of the job follow, whatever happens: a crash between two of them is completed.
+// Once one pod of a job is placed, the other pods of the job are placed too. If the bridge crashes in between, it continues
+// later.
 #pragma once
 
 #include "bridge/gangs/observed.hpp"

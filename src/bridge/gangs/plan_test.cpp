@@ -75,7 +75,7 @@ TEST(GangsPlan, OneJobForAllPods) {
   EXPECT_THAT(world.told(), Contains(Pair("b", "Resources: job 7 waits in partition batch: Resources")));
 }
 
-/// The size of a group is what its spec says.
+/// The spec of the PodGroup determines the size of the group, not the number of its pods.
 TEST(GangsPlan, PodsWaitUntilTheGroupIsComplete) {
   World world;
   world.waits("a");
@@ -131,7 +131,7 @@ TEST(GangsPlan, PodsOfOtherNamespacesAreNotInTheGroup) {
   world.caches().pods.upsert(kube::record_from_json<Pod>(pod).value());
   EXPECT_THAT(world.steps(), Not(Contains(kSubmit)));
   EXPECT_THAT(world.told(), Contains(Pair("a", HasSubstr("2 of the 3 pods"))));
-  // Not even with a record of the job, which a user can write into a pod of his own.
+  // The pod is in no group even with the toleration for the job, which a user can write into a pod of another namespace.
   three_run(world);
   pod["spec"].erase("schedulingGates");
   pod["spec"]["tolerations"].push_back({{"key", kTolerationPlacedFor}, {"value", placed_for_value({7, World::submitted(7)})}});
@@ -169,7 +169,7 @@ TEST(GangsPlan, EachPodNeedsANode) {
 
 // --- Placing ------------------------------------------------------------------------------------------------------------
 
-/// Fault 5 of the Go bridge: pods got nodes at random, and two of them one node.
+/// Fault 5 of the Go bridge: pods got nodes at random, and two pods could get the same node.
 TEST(GangsPlan, PodsAreInTheOrderOfTheNodesAndEachHasItsOwn) {
   World world;
   world.group(3);
@@ -202,7 +202,7 @@ TEST(GangsPlan, AllPodsOrNone) {
   EXPECT_THAT(world.seats(), IsEmpty()) << "one node cannot run a pod";
 }
 
-/// The bridge may end between two patches.
+/// The bridge may crash between the patches of two pods.
 TEST(GangsPlan, PlacingIsCompletedAfterACrash) {
   World world;
   three_wait(world);
@@ -233,7 +233,7 @@ TEST(GangsPlan, PodsWaitForEarlierPodsOnAnyOfTheirNodes) {
   EXPECT_THAT(world.told(), Contains(Pair("a", "NodeInUse: job 7 holds node-2, where pod ns/old still ends")));
 }
 
-/// The cache may be behind.
+/// The cache may still show the gate of an earlier pod that was placed.
 TEST(GangsPlan, PodsWaitForPodsThatMayHaveBeenPlacedBeforeTheirJobEnded) {
   World world;
   three_wait(world);
@@ -288,7 +288,7 @@ TEST(GangsPlan, AGroupThatStaysIncompleteGivesItsJobBack) {
 
 // --- Replacing ----------------------------------------------------------------------------------------------------------
 
-/// Fault 6 of the Go bridge: a pod that was made again waited for ever.
+/// Fault 6 of the Go bridge: a pod that was created again waited for ever.
 TEST(GangsPlan, APodThatEndsEarlyIsReplacedInTheRunningJob) {
   World world;
   three_run(world);
@@ -336,7 +336,7 @@ TEST(GangsPlan, AReplacementWaitsUntilItsNodeCanRunIt) {
   EXPECT_THAT(world.seats(), ElementsAre(Pair("b2", "node-2")));
 }
 
-/// The order of the nodes is a wish.
+/// The order of the nodes is only a preference.
 TEST(GangsPlan, AReplacementTakesAnotherFreeNodeThatCanRunIt) {
   const auto indexed = [](const std::string& index) {
     return Json{{"metadata", {{"labels", {{"batch.kubernetes.io/job-completion-index", index}}}}}};
@@ -429,7 +429,7 @@ TEST(GangsPlan, TheJobEndsWithTheLastPod) {
   EXPECT_THAT(world.steps(), ElementsAre("record Slurm job 7", "comment Slurm job 7", "cancel Slurm job 7"));
   EXPECT_EQ(world.act("record").at("exitCode"), 3);
   EXPECT_EQ(world.act("comment").at("wish").at("comment"), "all of its pods have ended");
-  // Its next pods get another job.
+  // The next pods of the group get another job.
   three_wait(world);
   for (const std::string& name : kThree) world.waits(name, {{"metadata", {{"uid", "new-" + name}}}});
   world.live(7);
@@ -608,7 +608,7 @@ TEST(GangsPlan, PodsOutliveTheirJobOnlyForSoLong) {
   EXPECT_EQ(world.act("evict Pod ns/b").at("graceSeconds"), 300) << "it is being deleted already";
 }
 
-/// Only slurmctld's clock says when a job ends.
+/// Only slurmctld's clock determines when a job ends.
 TEST(GangsPlan, AWrongClockOfTheBridgeEndsNoPod) {
   World world;
   three_run(world);

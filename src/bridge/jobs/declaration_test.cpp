@@ -17,7 +17,7 @@ struct Wakes : ::testing::Test {
   Wakes() { (void)world.controller(); }
 
   std::vector<std::string> woken() { return std::exchange(world.wiring().woken, {}); }
-  /// Slurm's next answer.
+  /// Simulates a poll of Slurm after which these jobs and nodes have changed, and returns the keys that it wakes.
   std::vector<std::string> poll(std::vector<std::int64_t> jobs, std::vector<std::string> nodes = {}, bool health = false) {
     slurm::Change change;
     change.cluster = "slurm/demo";
@@ -87,14 +87,14 @@ TEST_F(Wakes, AllPodsWhenSlurmIsHeardAgain) {
   EXPECT_THAT(poll({}, {}, true), ElementsAre("jobs ns/p")) << "its job could not be cancelled before";
 }
 
-/// If a pod is deleted while Slurm does not answer, the wake of its key has no effect.
+/// If a pod is deleted while Slurm does not answer, the pass for its key has no effect, so the key is woken again later.
 TEST_F(Wakes, PodsThatAreGoneWhenSlurmIsHeardAgain) {
   world.job(7, "RUNNING");
   poll({7});
   EXPECT_THAT(poll({}, {}, true), ElementsAre("jobs ns/p"));
 }
 
-/// A Slurm that is slow delays no eviction.
+/// A slow Slurm must not delay an eviction.
 TEST_F(Wakes, APodWhoseJobHasEndedWaitsForNoSlurm) {
   EXPECT_EQ(world.controller().share(world.key), "slurm/demo") << "there may be a job to cancel";
   world.waiting_pod();
@@ -158,7 +158,7 @@ TEST(Counts, OfPodsAndJobs) {
   EXPECT_THAT(seen, ElementsAre("placed for 7", "ends: Cancelled"));
 }
 
-/// The jobs of another Slurm have the same numbers.
+/// The jobs of another Slurm may have the same numbers.
 TEST(Counts, PodsOfAnotherBridgeAreNotCounted) {
   World world;
   world.settings.managed_namespaces = {"other"};

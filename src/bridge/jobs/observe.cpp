@@ -97,7 +97,7 @@ void JobsController::issue_unneeded(const run::Observation& context, Observed& o
   }
 }
 
-/// A job that holds nodes already is not moved to others.
+/// Fills the fit of the pod, unless its job already holds nodes: such a job is not moved to other nodes.
 void JobsController::observe_fit(Observed& out) {
   const bool holds = out.job && phase_of(*out.job) != JobPhase::kWaits && phase_of(*out.job) != JobPhase::kEnded;
   if (phase_of(*out.pod) == PodPhase::kWaiting && (out.managed || out.job) && !holds) observer_.fill_fit(out, out.pod);

@@ -28,13 +28,13 @@ class JobsController final : public kube::TypedController<Observed> {
  public:
   JobsController(slinky::Wiring& wiring, Settings settings);
   [[nodiscard]] std::string name() const override { return "jobs"; }
-  /// A pod whose job holds no node any more is evicted, for which the API server alone is asked.
+  /// Returns "" for a pod whose job no longer holds nodes: the pod is evicted, which needs the API server only.
   [[nodiscard]] std::string share(const kube::Key& key) const override;
 
-  /// Counts what is there now, pods of groups as well. Jobs count only if Slurm answers.
+  /// Counts the pods and jobs that exist now, including those of groups. Counts jobs only while Slurm answers.
   [[nodiscard]] Counts counts(core::WallTime now) const;
-  /// Returns the pods that wait or run for a job, and the jobs that have not ended, pods and jobs of groups as well: a bridge
-  /// that retires has to stay for these.
+  /// Returns the pods that wait or run for a job, and the jobs that have not ended, including those of groups. A bridge that
+  /// retires must keep running while there are any.
   [[nodiscard]] std::vector<std::string> left() const;
   /// Callbacks after the bridge has placed a pod for a job, and after it has set the condition SlurmEnded with a reason.
   std::function<void(const JobId& job)> on_placed;
@@ -45,7 +45,8 @@ class JobsController final : public kube::TypedController<Observed> {
                                                 const run::Observation& context) override;
 
  private:
-  /// Reports whether this bridge manages the pod, or Slurm has a job of it. Another bridge may look after other pods.
+  /// Reports whether this bridge manages the pod, or Slurm has a job for the pod. Another bridge may be responsible for other
+  /// pods.
   [[nodiscard]] bool serves(const Pod& pod) const;
   void note(const Pod& before, const Pod& after) const;
   void observe_jobs(const run::Observation& context, Observed& out) const;
@@ -56,7 +57,7 @@ class JobsController final : public kube::TypedController<Observed> {
   void observe_leftovers(Observed& out);
   void observe_silence(const run::Observation& context, Observed& out) const;
   void remember(const run::Observation& context, Observed& out);
-  /// Reports whether the pod belongs to a group, whose controller looks after it.
+  /// Reports whether the pod belongs to a group, so that the gangs controller is responsible for it.
   [[nodiscard]] bool in_group(const Pod& pod) const;
   [[nodiscard]] bool concerns(const Pod& pod) const;
   /// Returns the keys of the pods that concern the bridge; with `waiting`, only of those with the gate.

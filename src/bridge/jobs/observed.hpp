@@ -15,16 +15,16 @@ struct PodJob : NamedJob {
   bool seems_unneeded = false;       ///< A newer snapshot may show that no pod needs the job.
 };
 
-/// `pod` is null if there is none. `job` is the one that it was placed for; else the oldest that has not ended; else the
-/// youngest.
+/// `pod` is null if it does not exist. `job` is the job that the pod was placed for. For a pod that was not placed, it is the
+/// oldest of its jobs that has not ended, or else the youngest.
 struct Observed : Facts, PodState {
-  std::vector<PodJob> jobs;                     ///< By number. Jobs of earlier pods of the name as well.
-  std::optional<NamedJob> current;              ///< What is known of `job`.
+  std::vector<PodJob> jobs;                     ///< Sorted by number. Includes the jobs of earlier pods with this name.
+  std::optional<NamedJob> current;              ///< `job` as a NamedJob.
   std::optional<Unneeded> replaceable;          ///< Set if `job` may be cancelled to submit another one.
-  int attempts = 0;                             ///< The greatest number of a submission for the pod.
+  int attempts = 0;                             ///< The greatest attempt number of the submissions for the pod.
   Leftovers leftovers;                          ///< On the node of `job`.
   std::optional<core::MonoTime> refused_since;  ///< Since when `job` is refused, as far as this process has seen.
-  bool asks_for_node = false;                   ///< Whether the node is still not ready must be looked up live.
+  bool asks_for_node = false;                   ///< The node must be read live, because it may be ready again.
 };
 
 }  // namespace bridge::jobs

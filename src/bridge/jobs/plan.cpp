@@ -42,7 +42,8 @@ class Pass : Steps {
     }
   }
 
-  /// Asks the API server whether the pod is gone. Another process may have submitted the job for a pod that this cache lacks.
+  /// Asks the API server whether the pod of the job is gone. This cache may not have the pod yet, if another process submitted
+  /// the job.
   void look_for_pod() {
     if (in_.context.facts.contains(std::string(kPodFact))) {
       out_.wake_after(kRefusedAgain, "whether the pod is gone could not be read");
@@ -62,7 +63,7 @@ class Pass : Steps {
       case PodPhase::kBound:
         return follow_placed(in_, in_.current && !is_released() ? &*in_.current : nullptr);
       case PodPhase::kEnded:
-        // A pod without the condition does not concern the bridge.
+        // A pod without the condition SlurmQueued does not concern the bridge.
         if (pod().condition(kConditionQueued) != nullptr && !is_told_to_end(pod()))
           report(pod(), false, "Ended", "the pod has " + pod().phase);
         return;

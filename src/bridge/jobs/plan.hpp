@@ -5,7 +5,7 @@
 //   its job has ended              a bound pod is evicted, and deleted after a limit; an unbound pod ends as Failed
 //   the pod has ended or is gone   its job is cancelled
 //
-// Nothing ends on doubt: while Slurm does not answer, pods and jobs stay as they are.
+// While Slurm does not answer, jobs stay as they are, and a pod ends only because Kubernetes did not bind it in time.
 #pragma once
 
 #include "bridge/jobs/observed.hpp"

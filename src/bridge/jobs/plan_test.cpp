@@ -38,8 +38,8 @@ Json condition(const Json& act, std::string_view type) {
 
 // --- A pod that waits -------------------------------------------------------------------------------------------------------
 
-/// Fault 4 of the Go bridge: if it ended between the submission and the label that it then wrote on the pod, it submitted
-/// another job, and the first one was left behind. Here the job itself names the pod, and nothing has to be written on the pod.
+/// Fault 4 of the Go bridge: it submitted a job and then wrote a label on the pod. If it ended in between, it submitted another
+/// job, and the first job was left behind. Here the job itself names the pod, and nothing has to be written on the pod.
 TEST(JobsPlan, APodWithTheGateIsSubmittedOnce) {
   World world;
   world.waiting_pod();
@@ -75,7 +75,7 @@ TEST(JobsPlan, ABridgeThatRetiresLetsPodsGoAndSubmitsNothing) {
   EXPECT_THAT(world.steps(), Not(Contains(StartsWith("place"))));
 }
 
-/// A Slurm that is gone for good must not keep pods waiting.
+/// Pods must not wait for a Slurm that will never answer again.
 TEST(JobsPlan, ABridgeThatRetiresLetsPodsGoThoughSlurmDoesNotAnswer) {
   for (const auto health : {slurm::Snapshot::Health::kStale, slurm::Snapshot::Health::kNone}) {
     World world;
@@ -135,8 +135,8 @@ TEST(JobsPlan, AJobOfAnotherInstallationIsNoneOfOurs) {
   EXPECT_TRUE(world.plan().needs().empty());
 }
 
-/// Fault 1 of the Go bridge: it cancelled jobs of others if their admin_comment was a JSON object or `null`: it took them for
-/// its own.
+/// Fault 1 of the Go bridge: it cancelled jobs of others, because it took any job whose admin_comment was a JSON object or
+/// `null` for its own.
 TEST(JobsPlan, AForeignJobIsNeverTouched) {
   World world;
   for (const char* comment :
@@ -199,7 +199,7 @@ TEST(JobsPlan, ANodeOfAnotherKubernetesClusterIsExcluded) {
   EXPECT_EQ(world.act("submit").at("wish").at("excluded_nodes"), Json{"node-1"});
   node.features = {"slurm-bridge/" + std::string(testing::kInstallation) + "/12345678"};
   EXPECT_FALSE(world.act("submit").at("wish").contains("excluded_nodes"));
-  // On a node with a slurmd, the list of jobs tells whose it is.
+  // A node with a slurmd has no mark: the list of jobs in `extra` shows which cluster uses the node.
   node.state.flags.clear();
   node.features.clear();
   node.extra = extra_of({{12}, "cluster-b"});
@@ -256,7 +256,7 @@ TEST(JobsPlan, WhatSlurmRefusesIsTold) {
   EXPECT_THAT(world.steps(), ElementsAre(kSubmit));
 }
 
-/// A process that starts has not asked Slurm yet.
+/// A process that has just started has not asked Slurm yet.
 TEST(JobsPlan, APodIsToldThatSlurmDoesNotAnswerOnlyAfterAWhile) {
   World world;
   world.health = slurm::Snapshot::Health::kNone;
@@ -445,8 +445,8 @@ TEST(JobsPlan, AJobThatSlurmHoldsForBadConstraintsIsChangedFromTimeToTime) {
   EXPECT_THAT(world.steps(), Contains("update Slurm job 7"));
 }
 
-/// Fault 8 of the Go bridge: it started a pod on a node while a pod whose job had ended was still ending there.
-/// The cache may be behind.
+/// Fault 8 of the Go bridge: it started a pod on a node while a pod whose job had ended was still ending there. The cache may
+/// still show the gate of the earlier pod.
 TEST(JobsPlan, APodWaitsForAPodThatMayHaveBeenPlacedBeforeItsJobEnded) {
   World world;
   const Json before = Json::parse(R"({"kind": "Pod", "metadata": {"name": "p", "uid": "b"},
@@ -567,7 +567,7 @@ TEST(JobsPlan, AForgedRecordDoesNotKeepTheNodeFromOthers) {
   EXPECT_THAT(world.steps(), Not(Contains("place Pod ns/p"))) << "the record is true";
 }
 
-/// Fault 7 of the Go bridge as well: here only Kubernetes knows that the node cannot run the pod.
+/// Fault 7 of the Go bridge as well. In this case, only Kubernetes knows that the node cannot run the pod.
 TEST(JobsPlan, APodThatIsNotBoundInTimeFailsAndItsJobEnds) {
   World world;
   world.placed_pod(7);
@@ -631,7 +631,7 @@ TEST(JobsPlan, AnotherRecordOfAUserDoesNotHideTheRightOne) {
   EXPECT_EQ(condition(world.act("report"), kConditionQueued).at("reason"), "Refused");
 }
 
-/// Labels can be added at any time. A pod with a job of its own does not become a member of a group.
+/// Users can add labels at any time. A pod with a job of its own does not become a member of a group.
 TEST(JobsPlan, APodThatGetsTheLabelOfAGroupLaterKeepsItsJob) {
   const Json label{{"metadata", {{"labels", {{std::string(kLabelPodGroup), "x"}}}}}};
   World world;
@@ -678,7 +678,7 @@ TEST(JobsPlan, APodThatSomebodyElseFreedIsToldThatItWaitsNoMore) {
 
 // --- A node that is not ready -----------------------------------------------------------------------------------------------
 
-/// The kubelet no longer reports its pods, which may still run.
+/// The kubelet no longer reports to the API server, but its pods may still run.
 TEST(JobsPlan, APodOnASilentNodeLosesItsJobAfterTheLimitAndIsToldBefore) {
   for (const Json& more : {Json::object(), kTerminating}) {
     World world;
@@ -724,7 +724,7 @@ TEST(JobsPlan, NoJobIsReleasedWhileMostNodesAreSilent) {
   world.mono = world.mono + 2 * world.settings.silence_limit;
   EXPECT_TRUE(world.plan().needs().empty());
   EXPECT_THAT(world.steps(), Not(Contains("cancel Slurm job 7")));
-  // No change of another node wakes the pod.
+  // Changes of other nodes do not wake the pod.
   EXPECT_EQ(world.plan().wake(), core::Duration{30000});
   world.node("node-3");
   world.node("node-4");
@@ -746,8 +746,8 @@ TEST(JobsPlan, ANodeThatIsReadyAgainInTimeKeepsTheJobsOfItsPods) {
 
 // --- The end of a job approaches --------------------------------------------------------------------------------------------
 
-/// Fault 8 of the Go bridge: it ignored the time limit of a job. When it was over, the next job started on the node while the
-/// pod still ran.
+/// Fault 8 of the Go bridge: it ignored the time limit of a job. After the job's end, the next job started on the node while
+/// the pod still ran.
 TEST(JobsPlan, APodLeavesBeforeItsJobReachesItsEnd) {
   World world;
   world.placed_pod(7, "node-2");
@@ -773,7 +773,7 @@ TEST(JobsPlan, APodLeavesBeforeItsJobReachesItsEnd) {
   EXPECT_EQ(condition(world.act("report"), kConditionEnded).at("reason"), "JobRuns") << "somebody moved the end";
 }
 
-/// Only slurmctld's clock says when a job ends.
+/// Only slurmctld's clock determines when a job ends.
 TEST(JobsPlan, AWrongClockOfTheBridgeEndsNoPod) {
   for (const int hours : {-1, 1}) {
     World world;
@@ -789,7 +789,7 @@ TEST(JobsPlan, AWrongClockOfTheBridgeEndsNoPod) {
   }
 }
 
-/// An earlier pod kept the node for most of the time of the job.
+/// An earlier pod occupied the node for most of the job's time.
 TEST(JobsPlan, AJobThatEndsSoonIsReplaced) {
   World world;
   world.waiting_pod();
@@ -913,7 +913,7 @@ TEST(JobsPlan, ABudgetKeepsAPodOnlyForSoLong) {
   EXPECT_EQ(world.plan().lanes().at("end ns/p").groups().size(), 2U) << "then the budget does not count";
 }
 
-/// A grace period may be as long as a user likes.
+/// Users may set grace periods of any length.
 TEST(JobsPlan, APodOutlivesItsJobOnlyForSoLong) {
   const auto grace = [](World& world) { return world.act("evict").value("graceSeconds", Json()); };
   World world;
@@ -953,7 +953,7 @@ TEST(JobsPlan, ThePodThatIsBeingDeletedOutlivesItsJobOnlyForSoLong) {
   world.placed_pod(7, "node-2", more);
   live(300);
   EXPECT_THAT(world.steps(), IsEmpty()) << "it ends in time";
-  // A budget kept the pod for the whole time.
+  // A PodDisruptionBudget blocked the eviction until evict_limit had passed.
   const Json told = Json::parse(R"([{"type": "SlurmEnded", "status": "True"}])");
   const Json grace{{"spec", {{"terminationGracePeriodSeconds", 31536000}}}, {"status", {{"conditions", told}}}};
   world.placed_pod(7, "node-2", grace);
@@ -967,7 +967,7 @@ TEST(JobsPlan, ThePodThatIsBeingDeletedOutlivesItsJobOnlyForSoLong) {
   EXPECT_EQ(world.act("evict").at("graceSeconds"), 30);
 }
 
-/// The timestamp of a deletion is the API server's.
+/// The deletionTimestamp is from the API server's clock, which may differ from the bridge's.
 TEST(JobsPlan, AWrongClockOfTheBridgeShortensNoEnd) {
   World world;
   const auto live = [&](int grace, const char* uid = "u") {
@@ -1024,7 +1024,7 @@ TEST(JobsPlan, ASlurmctldThatLostItsStateEndsNoPod) {
   EXPECT_THAT(world.steps(), Not(Contains("evict Pod ns/p"))) << "the first job of the new life has ended";
 }
 
-/// A job records since when slurmctld had kept its state at the time of the submission.
+/// The admin_comment of a job records since when slurmctld had kept its state when the job was submitted.
 TEST(JobsPlan, ASubmissionSaysWhatIsKnownOfTheLifeOfSlurmctld) {
   World world;
   world.job(6, "RUNNING", "other");

@@ -1,4 +1,4 @@
-// What the nodes controller reads, what wakes it, and the rights that it needs.
+// Declares what the nodes controller reads, what wakes it, and the rights that it needs.
 #include <algorithm>
 #include <set>
 #include <tuple>
@@ -56,7 +56,7 @@ NodesController::NodesController(slinky::Wiring& wiring, Settings settings)
   wiring.run(*this);
   wiring.rights.add(kube::resources::kNode, {"patch"});
   wiring.rights.add(kube::resources::kNode, {"patch"}, "status");
-  // The UID of kube-system is that of the Kubernetes cluster.
+  // The UID of the Namespace kube-system identifies the Kubernetes cluster.
   wiring.reads(kube::resources::kNamespace);
 
   caches_.nodes.listen([this](const HostPtr& before, const HostPtr& after) { follow_host(before, after); });

@@ -1,4 +1,4 @@
-// Reads what a Kubernetes node asks for in Slurm.
+// Reads the name, the resources and the partitions that a Kubernetes node asks for in Slurm.
 //
 // Folder src/bridge/nodes: the nodes controller of slurm-bridge. Uses bridge/common, and no other controller.
 #pragma once
@@ -21,8 +21,8 @@ using HostPtr = std::shared_ptr<const kube::SchedulingNodeRecord>;
 /// Returns the name of the Kubernetes node in Slurm.
 [[nodiscard]] std::string slurm_name_of(const kube::ObjectMeta& node);
 
-/// The Kubernetes nodes by their names in Slurm. If several have the same one, the node with that name in Kubernetes is first.
-/// The others follow, sorted by name.
+/// The Kubernetes nodes by their names in Slurm. If several have the same name in Slurm, the node whose name in Kubernetes is
+/// equal to it is first. The others follow, sorted by name.
 using Hosts = std::map<std::string, std::vector<HostPtr>, std::less<>>;
 [[nodiscard]] Hosts hosts_of(const std::vector<HostPtr>& nodes);
 
@@ -34,11 +34,12 @@ using slinky::is_external;
 /// Returns the Slurm node that the Kubernetes node asks for, with its partitions as features. Error: kInvalid, with what is
 /// wrong, for example a partition that Slurm does not have.
 [[nodiscard]] core::Result<slurm::NodeWish> wish_of(const kube::SchedulingNodeRecord& node, const slurm::Snapshot& snapshot);
-/// Returns the resources that are GPUs in Slurm and of which the node has some. The GPUs of a node with several are not
-/// registered, because a job asks Slurm for GPUs of any kind.
+/// Returns the extended resources of the node that are GPUs in Slurm. If there are several, none of these GPUs is registered,
+/// because a job asks Slurm for GPUs of any kind.
 [[nodiscard]] std::vector<std::string> gpu_resources_of(const kube::SchedulingNodeRecord& node);
 
-/// Returns the features that follow from the wish: those of its partitions, and of no other partition of Slurm. Others stay.
+/// Returns the wanted features of the Slurm node: those of the partitions in the wish, without those of other partitions of
+/// Slurm. Features that are not names of partitions stay.
 [[nodiscard]] slurm::OwnFeatures features_of(const slurm::NodeWish& wish, const slurm::Snapshot& snapshot);
 
 }  // namespace bridge::nodes

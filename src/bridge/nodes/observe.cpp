@@ -13,12 +13,12 @@
 namespace bridge::nodes {
 namespace {
 
-/// The time between two checks of a node that waits for its turn.
+/// The time between two checks of a node that waits because another node is being recreated.
 constexpr core::Duration kTurnAgain{30000};
-/// The same for a node to which Slurm gives no work until then.
+/// The time between two checks of a node to which Slurm starts no jobs until the node is recreated.
 constexpr core::Duration kUnansweredAgain{5000};
 
-/// Keeps the time at which `holds` became true.
+/// Sets `since` to the time when `holds` became true; resets it if `holds` is false.
 void keep_since(std::optional<core::MonoTime>& since, bool holds, core::MonoTime now) {
   if (!holds) {
     since.reset();
@@ -74,16 +74,16 @@ void NodesController::observe_absence(const run::Observation& context, Observed&
   } else if (out.host() != nullptr) {
     memory.had_host = true;
   } else if (own_hold(*node, out.installation)) {
-    // Slurm has the drain. If somebody removes the drain, the node stays in Slurm without a Kubernetes node.
+    // The drain is set in Slurm. If somebody removes it, the bridge does not drain the node again.
     memory.had_host = false;
   }
   out.lost_host = memory.had_host && out.host() == nullptr;
 }
 
-/// Decides whether the Slurm node is recreated: with other resources, or because Slurm waits for an answer that no external
-/// node gives. A node that others drained or set down is not, because its record has their state. A node that a waiting job
-/// names is not, because Slurm would end that job. While Slurm waits, it starts no job there, so the node is drained only when
-/// no job holds it.
+/// Decides whether the Slurm node is recreated, because the Kubernetes node now has other resources, or because Slurm waits for
+/// an answer that no external node gives. A node that others drained or set DOWN is not recreated, because a new record would
+/// lose that state. A node that a waiting job names is not recreated either, because Slurm would end that job. While Slurm
+/// waits for an answer, it starts no jobs on the node, so the node is drained only when no job holds it.
 void NodesController::observe_resources(const run::Observation& context, Observed& out, Memory& memory) {
   const slurm::Node* node = out.node();
   const auto wish = out.mark && out.host() != nullptr && is_external(out.host()->meta)
@@ -132,7 +132,7 @@ void NodesController::observe_held(const run::Observation& context, Observed& ou
   const std::set<std::int64_t> there = jobs_there(out, listed);
   out.in_use = !there.empty();
   if (node->state.has("EXTERNAL")) return memory.held.clear();
-  // Jobs that an earlier process listed stay in the list for a moment as well.
+  // The jobs that an earlier process listed stay in the list for Settings::still_held as well.
   for (const std::int64_t job : listed.jobs) memory.held.try_emplace(job);
   for (const std::int64_t job : there) memory.held.try_emplace(job);
   const core::WallTime now = out.snapshot->time_at(context.mono).value_or(context.now);
@@ -173,7 +173,7 @@ std::set<std::int64_t> NodesController::jobs_there(const Observed& out, const He
     for (const auto& pod : caches_.pods.by_index(kIndexPlace, out.host()->meta.name)) add(*pod);
     return there;
   }
-  // Without a Kubernetes node of this name, it is not known which pods are there: all pods of the listed jobs count.
+  // Without a Kubernetes node of this name, it is unknown which pods run there: all pods of the listed jobs count.
   for (const std::int64_t job : listed.jobs) {
     for (const auto& pod : caches_.pods.by_index(kIndexJob, std::to_string(job))) add(*pod);
   }
@@ -209,7 +209,7 @@ void NodesController::follow_host(const HostPtr& before, const HostPtr& after) {
   if (!hosts_) return;
   const bool stays = before && after && slurm_name_of(before->meta) == slurm_name_of(after->meta);
   if (!stays) return hosts_.reset();
-  // A relist gives unchanged nodes new records without a call of the listener.
+  // Compare names: a relist replaces the records of unchanged nodes without calling this listener.
   const auto same = [&](const HostPtr& host) { return host->meta.name == after->meta.name; };
   std::ranges::replace_if(hosts_->at(slurm_name_of(after->meta)), same, after);
 }

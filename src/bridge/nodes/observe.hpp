@@ -1,5 +1,6 @@
-// The nodes controller: registers Kubernetes nodes as external nodes of Slurm. If one side takes a node out of service, tells
-// the other side. A key is the name of a node in Slurm. declaration.cpp says which changes wake a key.
+// The nodes controller: registers Kubernetes nodes as external nodes of Slurm. If a node is taken out of service in Slurm or in
+// Kubernetes, takes it out of service in the other system too. A key is the name of a node in Slurm. declaration.cpp says which
+// changes wake a key.
 #pragma once
 
 #include <map>
@@ -25,9 +26,9 @@ class NodesController final : public kube::TypedController<Observed> {
   NodesController(slinky::Wiring& wiring, Settings settings);
   [[nodiscard]] std::string name() const override { return "nodes"; }
   [[nodiscard]] std::string share(const kube::Key&) const override { return settings_->cluster; }
-  /// Returns the nodes for which a bridge that retires has to stay, in words: Kubernetes nodes with the taint of managed nodes,
-  /// which an external node has until it has left Slurm, and Slurm nodes with a list of jobs for the prolog or with a drain of
-  /// the bridge.
+  /// Returns the nodes for which a bridge that retires must keep running, as "node NAME" or "Slurm node NAME": Kubernetes nodes
+  /// with the taint of managed nodes, which an external node has until it has left Slurm, and Slurm nodes that the bridge
+  /// created or drained, or where it listed jobs for the prolog.
   [[nodiscard]] std::vector<std::string> left();
 
  protected:
@@ -38,24 +39,25 @@ class NodesController final : public kube::TypedController<Observed> {
   /// The history of a node, as this process has seen it.
   struct Memory {
     std::optional<core::MonoTime> absent_since, other_since, unanswered_since;
-    std::string other;  ///< The resources that the Kubernetes node wanted when last seen; "": none.
-    std::map<std::int64_t, std::optional<core::MonoTime>>
-        held;               ///< If slurmd runs there: our jobs, and since when they are gone.
-    bool had_host = false;  ///< A Slurm node that is not the bridge's had a Kubernetes node.
+    std::string other;  ///< The resources that the Kubernetes node asked for in the last observation; "": none.
+    /// For a node with a slurmd: the jobs of the bridge there, and since when they are gone.
+    std::map<std::int64_t, std::optional<core::MonoTime>> held;
+    bool had_host = false;  ///< A Slurm node that the bridge did not create had a Kubernetes node.
   };
 
   [[nodiscard]] const Hosts& hosts();
-  /// Keeps hosts_ true after a change of a Kubernetes node.
+  /// Updates hosts_ after a change of a Kubernetes node.
   void follow_host(const HostPtr& before, const HostPtr& after);
   [[nodiscard]] std::string slurm_pod_on(const std::string& kube_node) const;
   void observe_absence(const run::Observation& context, Observed& out, Memory& memory) const;
   void observe_resources(const run::Observation& context, Observed& out, Memory& memory);
   void observe_held(const run::Observation& context, Observed& out, Memory& memory);
-  /// Returns the jobs of which the node may run pods.
+  /// Returns the jobs of the bridge that hold the node, and those whose pods may run there.
   [[nodiscard]] std::set<std::int64_t> jobs_there(const Observed& out, const HeldJobs& listed);
-  /// Reports whether the Slurm node lists jobs for the prolog, of this installation as far as that is known.
+  /// Reports whether `extra` of the Slurm node lists jobs of this installation for the prolog. While the UID of this
+  /// installation is not known, the jobs of any installation count.
   [[nodiscard]] bool lists_jobs(const slurm::Node& node);
-  /// Reports whether the Slurm node is the bridge's, is drained by it, or lists jobs. Retirement waits for such nodes.
+  /// Reports whether the bridge created or drained the Slurm node, or the node lists jobs. Retirement waits for such nodes.
   [[nodiscard]] bool is_left(const slurm::Node& node);
   [[nodiscard]] bool another_is_made_again(const Observed& out, std::string_view why) const;
   [[nodiscard]] slinky::Keys all_keys();
@@ -64,7 +66,7 @@ class NodesController final : public kube::TypedController<Observed> {
   slinky::Wiring& wiring_;
   Caches caches_;
   std::shared_ptr<const Settings> settings_;
-  std::optional<Hosts> hosts_;  ///< Unset after a node has come, has gone or has another name.
+  std::optional<Hosts> hosts_;  ///< Unset after a node was added, removed, or renamed in Slurm.
   std::map<kube::Key, Memory> memory_;
   JobTable table_;
   NeverPlaced never_placed_;

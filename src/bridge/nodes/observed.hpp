@@ -21,25 +21,28 @@ struct Observed {
   plan::Context context;
   run::Key key;  ///< The name of the node in Slurm.
   std::shared_ptr<const Settings> settings;
-  std::string installation;                    ///< The UID of the Kubernetes cluster; "": not known yet.
-  std::vector<HostPtr> hosts;                  ///< The Kubernetes nodes with this name in Slurm. The first one counts.
-  slurm::SnapshotPtr snapshot;                 ///< Null: no slurmrestd is known.
-  bool fresh = false;                          ///< The snapshot may still be acted on.
-  std::optional<slurm::NodeMark> mark;         ///< Set if this installation created the Slurm node.
-  std::optional<slurm::OwnDrained> drained;    ///< Set if the Slurm node may be deleted.
-  std::string other_cluster;                   ///< The UID of another Kubernetes cluster whose Slurm node it is; "": none.
+  std::string installation;                  ///< The UID of the Kubernetes cluster; "": not known yet.
+  std::vector<HostPtr> hosts;                ///< The Kubernetes nodes with this name in Slurm. The first one counts.
+  slurm::SnapshotPtr snapshot;               ///< Null: no slurmrestd is known.
+  bool fresh = false;                        ///< The snapshot is recent enough to act on.
+  std::optional<slurm::NodeMark> mark;       ///< Set if this installation created the Slurm node.
+  std::optional<slurm::OwnDrained> drained;  ///< Set if the Slurm node may be deleted.
+  /// The UID of another Kubernetes cluster whose bridge uses the Slurm node; "": none.
+  std::string other_cluster;
   std::string slurm_pod;                       ///< A pod of Slurm or of the bridge on the Kubernetes node, "ns/name"; "": none.
   std::optional<core::MonoTime> absent_since;  ///< Since when Slurm has lacked the node, as far as this process has seen.
-  /// For a node with a slurmd: the jobs of the bridge of which the node may run pods. These are the jobs that hold the node,
-  /// and the jobs of pods that are not gone. Unset for other nodes.
+  /// For a node with a slurmd: the jobs of the bridge that hold the node, and the jobs of pods that may still run there. Unset
+  /// for other nodes.
   std::optional<std::set<std::int64_t>> held{};
-  std::set<run::Key> unsure{};  ///< Pods of these jobs that wait in the cache, which may be behind: see was_placed().
-  bool in_use = false;          ///< A job of the bridge holds the node, or a pod that it placed is there.
-  bool holds_longer = false;    ///< A job is in `held` only because its pods may still be there.
-  bool lost_host = false;  ///< The Slurm node is not the bridge's, and this process saw its Kubernetes node, which is gone.
-  bool other_resources = false;  ///< The Kubernetes node has other resources than the own Slurm node.
-  /// Why the own Slurm node is recreated: kMadeAgain or kUnanswered. "": it is not, because the cause is absent or too young,
-  /// or because another Slurm node is being recreated for this cause. look_again says when to check again.
+  /// Pods of these jobs with the gate in the cache, which may lag: they may have been placed (was_placed()).
+  std::set<run::Key> unsure{};
+  bool in_use = false;           ///< A job of the bridge holds the node, or a pod that the bridge placed is there.
+  bool holds_longer = false;     ///< A job is in `held` only because its pods may still be there.
+  bool lost_host = false;        ///< The bridge did not create the Slurm node, and this process saw its Kubernetes node go.
+  bool other_resources = false;  ///< The Kubernetes node has other resources than the Slurm node that the bridge created.
+  /// Why the Slurm node that the bridge created is recreated: kMadeAgain or kUnanswered. "": it is not recreated, because the
+  /// cause is absent or too recent, or because another Slurm node is being recreated for this cause. look_again says when to
+  /// check again.
   std::string make_again{};
   std::optional<core::Duration> look_again{};
 
@@ -47,12 +50,12 @@ struct Observed {
   [[nodiscard]] const slurm::Node* node() const { return snapshot == nullptr ? nullptr : snapshot->node(key.name); }
 };
 
-/// The reasons with which the bridge drains a Slurm node before it recreates the node. NOT_RESPONDING never goes from an
-/// external node, because only an answer of its slurmd or a new record ends it.
+/// The reasons with which the bridge drains a Slurm node before it recreates the node. The state NOT_RESPONDING ends only with
+/// an answer of slurmd or a new record, and an external node has no slurmd that could answer.
 inline constexpr std::string_view kMadeAgain = "its record is made again with other resources";
 inline constexpr std::string_view kUnanswered = "its record is made again because Slurm waits for its answer";
 
-/// Reports whether Slurm starts no job there because it waits for an answer of the node.
+/// Reports whether Slurm starts no jobs on the node because it waits for an answer of the node.
 [[nodiscard]] inline bool is_unanswered(const slurm::Node& node) {
   return node.state.has("NOT_RESPONDING");
 }

@@ -1,5 +1,5 @@
-// Whose drain of a Slurm node is. Bridges of several Kubernetes clusters may drain one node, so each hold names its cluster
-// (slurm/holds.hpp). A node that a bridge created has that bridge's mark, so its hold names no cluster.
+// Finds the drain of this cluster's bridge on a Slurm node. Bridges of several Kubernetes clusters may drain one node, so each
+// hold names its cluster (slurm/holds.hpp). A node that a bridge created has that bridge's mark, so its hold names no cluster.
 #pragma once
 
 #include <optional>
@@ -14,8 +14,8 @@ struct OwnHold {
   slurm::Holder holder;
   std::string why;
 };
-/// Returns the hold of this cluster's bridge; nullopt if it does not hold the node. Earlier releases named no cluster: such a
-/// hold counts as this cluster's, unless the node is another cluster's.
+/// Returns the hold of this cluster's bridge; nullopt if this bridge does not hold the node. Holds of earlier releases name no
+/// cluster: such a hold counts as this cluster's, unless the node is another cluster's.
 [[nodiscard]] std::optional<OwnHold> own_hold(const slurm::Node& node, const std::string& installation);
 
 }  // namespace bridge::nodes

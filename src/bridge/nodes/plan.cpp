@@ -17,7 +17,7 @@ using slurm::Owner;
 
 /// The delay before a pass that needs a newer snapshot. A new snapshot wakes a key only if something changed.
 constexpr core::Duration kSnapshotAgain{1000};
-/// The time between two tries to register a node that Slurm refused.
+/// The delay before a registration that Slurm refused is tried again.
 constexpr core::Duration kRefusedAgain{30000};
 /// The time between two checks whether the pods of a node are gone.
 constexpr core::Duration kListedAgain{30000};
@@ -25,7 +25,7 @@ constexpr const char* kNoSchedule = "NoSchedule";
 constexpr const char* kNoExecute = "NoExecute";
 constexpr const char* kRemoved = "slurm-bridge is being removed";
 
-/// Reports whether trying again at once cannot help.
+/// Reports whether an immediate retry cannot succeed.
 bool is_refusal(core::ErrorCode code) {
   using enum core::ErrorCode;
   return code == kInvalid || code == kNotFound || code == kForbidden || code == kUnsupported || code == kInternal ||
@@ -53,13 +53,13 @@ class Pass {
   }
 
  private:
-  /// Reports on another Kubernetes node that its name in Slurm is in use.
+  /// Reports in the condition of another Kubernetes node that its name in Slurm is already in use.
   void refuse_claim(const kube::SchedulingNodeRecord& other) {
     write_node(other, {},
                Condition{false, "NameInUse", "Kubernetes node " + host_->meta.name + " has the name " + name_ + " in Slurm"});
   }
 
-  /// The Slurm node belongs to the bridge of another Kubernetes cluster. An own drain may be older than that.
+  /// The Slurm node belongs to the bridge of another Kubernetes cluster. This bridge may have drained it before that.
   void leave_to_others() {
     if (host_ == nullptr) return;
     if (why_drained().empty()) resume(own_hold(*node_, in_.installation));
@@ -133,9 +133,9 @@ class Pass {
     write_node(*host_, in_.fresh ? wanted_taints() : present_taints(), condition());
   }
 
-  /// Slurm keeps the node, and Kubernetes gets it back.
+  /// Removes the taint, so that Kubernetes schedules other pods to the node again. The Slurm node stays.
   void retire_from(const kube::SchedulingNodeRecord& host) {
-    // Other pods are kept away until those of the bridge are gone.
+    // The taint stays until the pods of the bridge are gone.
     if (in_.in_use || (in_.held && !in_.held->empty())) return out_.wake_after(kListedAgain, "pods still run there for Slurm");
     std::optional<Condition> condition;
     if (has_condition(host))
@@ -143,7 +143,7 @@ class Pass {
     write_node(host, {}, std::move(condition));
   }
 
-  /// Returns why the node must leave Slurm, or "".
+  /// Returns why the Slurm node must be deleted, or "".
   [[nodiscard]] std::string why_removed() const {
     if (!in_.mark) return {};
     if (in_.settings->retires) return kRemoved;
@@ -152,7 +152,7 @@ class Pass {
     return in_.make_again;
   }
 
-  /// Returns why the node must take no work, or "".
+  /// Returns why the Slurm node must be drained, or "".
   [[nodiscard]] std::string why_drained() const {
     if (std::string why = why_removed(); !why.empty()) return why;
     if (in_.settings->retires) return {};
@@ -178,7 +178,7 @@ class Pass {
 
   void resume(const std::optional<OwnHold>& held) {
     if (host_ == nullptr || !held || !node_->state.drains() || node_->state.has("FAIL")) return;
-    // Only a person sets a node without a slurmd DOWN. A slurmd that does not respond must register first.
+    // Only a person sets a node without a slurmd DOWN, so it stays DOWN. A slurmd that does not respond must register first.
     if (node_->state.base == "DOWN" && (node_->state.has("EXTERNAL") || slurm::is_silent(*node_))) return;
     out_.lane("slurm").add({{"resume", "Slurm node", name_},
                             in_.settings->retires ? kRemoved : "Kubernetes node " + host_->meta.name + " takes pods again",
@@ -206,7 +206,7 @@ class Pass {
               slurm::update_features(in_.settings->cluster, name_, *in_.mark, std::move(own))});
   }
 
-  /// Lets the prolog of the node hold native jobs back (bridge/common/held.hpp).
+  /// Writes the list of jobs to `extra` of the node, so that its prolog delays native jobs (bridge/common/held.hpp).
   void hold_native_jobs() {
     if (!in_.held) return;
     for (const run::Key& pod : in_.unsure) {
@@ -215,7 +215,7 @@ class Pass {
       get->key = pod;
       out_.need({unsure_fact(pod), std::move(get)});
     }
-    // Pods of a Kubernetes node that is gone do not wake this node.
+    // If the Kubernetes node is gone, changes of its pods do not wake this key.
     if (host_ == nullptr && in_.in_use) out_.wake_after(kListedAgain, "pods of its jobs may be gone");
     if (in_.holds_longer) out_.wake_after(in_.settings->still_held, "pods of a job that has ended may still come to light");
     const auto have = held_in(node_->extra);
@@ -235,7 +235,7 @@ class Pass {
     return node_->state.has("DRAIN") || node_->state.has("FAIL") || node_->state.base == "DOWN";
   }
 
-  /// Returns the reason of somebody else who keeps the node from work, or "".
+  /// Returns the reason with which somebody else took the node out of service, or "".
   [[nodiscard]] std::string said_by_others() const {
     if (!out_of_service()) return {};
     const auto held = own_hold(*node_, in_.installation);

@@ -35,7 +35,7 @@ struct NodesPlanTest : ::testing::Test {
     return out;
   }
   static Json with_taints(Json taints) { return {{"spec", {{"taints", std::move(taints)}}}}; }
-  /// The operations of the patch of taints, without the tests.
+  /// Returns the JSON patch of the taints; null if the plan has no such step.
   Json taint_patch(const char* verb = "taint Node") {
     const Json act = world.act(verb);
     return act.is_null() ? Json() : act["patch"];
@@ -93,7 +93,7 @@ TEST_F(NodesPlanTest, ABridgeThatRetiresTaintsANodeUntilItsPodsAreGone) {
   retiring.nodes["a"].extra = R"({"slurm-bridge":""})";
   (void)retiring.steps();
   EXPECT_THAT(retiring.controller().left(), IsEmpty());
-  // What a silent node cannot give up yet is not forgotten.
+  // A node that does not respond cannot be resumed yet, so retirement waits for it.
   retiring.slurm_node("a", "DOWN+DRAIN+NOT_RESPONDING", kCordoned);
   EXPECT_THAT(retiring.steps(), IsEmpty());
   EXPECT_THAT(retiring.controller().left(), ElementsAre("Slurm node a"));
@@ -102,7 +102,7 @@ TEST_F(NodesPlanTest, ABridgeThatRetiresTaintsANodeUntilItsPodsAreGone) {
   (void)retiring.plan();
   EXPECT_THAT(retiring.controller().left(), ElementsAre("Slurm node b")) << "its Kubernetes node is gone";
   retiring.nodes.erase("b");
-  // The bridge may be gone before the pods of an external node that somebody else registered.
+  // On an external node that somebody else registered, the taint stays while a pod of the bridge is there.
   retiring.host("a", with_taints(Json::array({taint()})));
   retiring.slurm_node("a", "IDLE+EXTERNAL");
   retiring.placed_pod("p", 12, "a");
@@ -356,7 +356,8 @@ TEST_F(NodesPlanTest, OneNodeAtATimeIsMadeAgain) {
   EXPECT_THAT(world.steps("a"), Contains("drain Slurm node a"));
 }
 
-/// Slurm sends the suspension of an external job to its nodes, where nobody answers. Only a new record ends NOT_RESPONDING.
+/// Slurm sends the suspension of an external job to its nodes. No slurmd answers there, so Slurm sets them NOT_RESPONDING. Only
+/// a new record ends that state.
 TEST_F(NodesPlanTest, AnExternalNodeThatSlurmWaitsForIsMadeAgain) {
   world.external_host("a", with_taints(Json::array({taint()})));
   world.own_node("a", "MIXED+NOT_RESPONDING");
@@ -505,7 +506,7 @@ TEST_F(NodesPlanTest, TheDrainOfSomebodyElseStays) {
   EXPECT_THAT(world.steps(), ElementsAre("taint Node a", "report Node a")) << "it drains already";
 }
 
-/// A node with a slurmd has no mark, and may have the name of a Kubernetes node in each of two clusters.
+/// A node with a slurmd has no mark. Each of two clusters may have a Kubernetes node with its name.
 TEST_F(NodesPlanTest, TheDrainOfAnotherKubernetesClusterStays) {
   const std::string theirs = kCordoned + ", cluster cluster-b";
   world.host("a");
@@ -522,7 +523,7 @@ TEST_F(NodesPlanTest, TheDrainOfAnotherKubernetesClusterStays) {
   EXPECT_THAT(retiring.controller().left(), IsEmpty());
 }
 
-/// Both may have drained the node at the same moment, so that the reason of the one was written over that of the other.
+/// Both bridges may have drained the node at the same moment, so that one reason replaced the other.
 TEST_F(NodesPlanTest, BridgesOfTwoKubernetesClustersHoldOneNode) {
   const std::string theirs = "slurm-bridge: Kubernetes node (b) is not ready, cluster cluster-b";
   world.host("a", kCordon);
@@ -537,7 +538,7 @@ TEST_F(NodesPlanTest, BridgesOfTwoKubernetesClustersHoldOneNode) {
   EXPECT_THAT(world.steps(), Not(Contains("resume Slurm node a")));
 }
 
-/// The other cluster may run pods on a node that both have the name of.
+/// Both clusters have a Kubernetes node with this name, and the other cluster may run pods on the Slurm node.
 TEST_F(NodesPlanTest, AnOwnDrainIsUndoneOnANodeOfAnotherKubernetesCluster) {
   const std::string theirs = "slurm-bridge: Kubernetes node (b) is not ready, cluster cluster-b";
   const auto drained = [](testing::World& in, const std::string& reason) {
@@ -703,7 +704,7 @@ TEST_F(NodesPlanTest, JobsOfPodsOnANodeWithASlurmdAreHeldUntilThePodsAreGone) {
   EXPECT_THAT(world.steps(), Contains("hold Slurm node a")) << "the list must say whose it is";
   world.nodes["a"].extra = extra_of({{12}, kInstallation});
   EXPECT_THAT(world.steps(), Not(Contains("hold Slurm node a")));
-  // The job ends, and its pod is there.
+  // The job ends, and its pod is still on the node.
   world.jobs.clear();
   world.placed_pod("p", 12, "a");
   world.mono = world.mono + 1min;
@@ -722,7 +723,7 @@ TEST_F(NodesPlanTest, JobsOfPodsOnANodeWithASlurmdAreHeldUntilThePodsAreGone) {
   EXPECT_THAT(world.steps(), Not(Contains("hold Slurm node a")));
 }
 
-/// The placing of a member may be on its way while the job of its group is cancelled.
+/// The patch that places a pod of a group may be under way while the job of the group is cancelled.
 TEST_F(NodesPlanTest, AJobThatHasRunForLongStaysInTheListForAMomentToo) {
   world.host("a", with_taints(Json::array({taint()})));
   world.slurm_node("a").extra = extra_of({{12}, kInstallation});
@@ -774,10 +775,10 @@ TEST_F(NodesPlanTest, AForgedPodDoesNotHoldNativeJobs) {
   world.slurm_node("a");
   world.placed_pod("forged", 12, "a", "other");
   EXPECT_THAT(world.steps(), Not(Contains("hold Slurm node a")));
-  // Of another Kubernetes cluster, or for another pod.
+  // The job is of another Kubernetes cluster, and for another pod.
   world.bridge_job(12, "a", "cluster-b");
   EXPECT_THAT(world.steps(), Not(Contains("hold Slurm node a")));
-  // A pod with a job of its own counts although its namespace is not managed any more.
+  // A pod that has a job counts even if its namespace is no longer managed.
   world.bridge_job(12, "elsewhere", kInstallation, "forged");
   EXPECT_EQ(world.act("hold")["extra"], extra_of({{12}, kInstallation}));
 }

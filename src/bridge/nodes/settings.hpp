@@ -9,12 +9,12 @@ namespace bridge::nodes {
 
 struct Settings {
   slurm::ClusterKey cluster;            ///< The Slurm cluster that has the nodes.
-  bool retires = false;                 ///< The bridge is being removed: its nodes leave Slurm, and taints and drains go.
-  bridge::Settings pods{};              ///< Say which pods the bridge manages.
-  core::Duration made_again{300000};    ///< For how long a node must have other resources before its record is recreated.
-  core::Duration unanswered{15000};     ///< For how long Slurm must wait for an external node before its record is recreated.
-  core::Duration still_held{5000};      ///< For how long a node lists a job that has ended, although no pod of it is seen.
-  core::Duration believed_gone{60000};  ///< For how long Slurm must lack a node before its taint is removed.
+  bool retires = false;                 ///< The bridge is being removed: it removes its nodes, taints and drains.
+  bridge::Settings pods{};              ///< The settings that determine which pods the bridge manages.
+  core::Duration made_again{300000};    ///< How long a node must have other resources before its record is recreated.
+  core::Duration unanswered{15000};     ///< How long Slurm must wait for an external node before its record is recreated.
+  core::Duration still_held{5000};      ///< How long a node still lists an ended job whose pods are no longer seen.
+  core::Duration believed_gone{60000};  ///< How long a node must be absent from Slurm before its taint is removed.
 };
 
 }  // namespace bridge::nodes

@@ -13,9 +13,9 @@ namespace bridge::nodes {
 /// Returns the text as the value of a taint: at most 63 letters, digits, and "-", "_", "." between them.
 [[nodiscard]] std::string taint_value(std::string_view text);
 
-/// Returns a patch after which the node has the taint of managed nodes with exactly these effects and values; null if nothing
-/// changes. Other taints stay. The patch fails with kConflict if the node has changed.
 using Effects = std::set<std::pair<std::string, std::string>>;  ///< Effect and value.
+/// Returns a patch after which the node has the taint of managed nodes with exactly these effects and values; null if nothing
+/// changes. The patch leaves other taints alone, and fails with kConflict if the node has changed.
 [[nodiscard]] plan::ActPtr set_taints(const kube::SchedulingNodeRecord& node, const Effects& wanted);
 
 /// A wanted condition of a node.

@@ -41,11 +41,10 @@ struct Expression {
 /// `partition` is an error as well.
 [[nodiscard]] core::Result<Expression> read_expression(std::string_view text);
 
-/// True if the text is meant as an expression, whether it is valid or not: it is neither a plain number, with or without a
-/// unit, nor a plain word such as "unlimited".
+/// True if the text is meant as an expression, whether it is valid or not: it contains `%`, `all` or `partition`.
 [[nodiscard]] bool is_expression(std::string_view text);
 
-/// Returns an error (kInvalid) if no capacity is known for this TRES. cpu, mem, node, gres/gpu and gres/gpu:TYPE have one.
+/// Returns an error (kInvalid) if this TRES has no capacity. Only cpu, mem, node, gres/gpu and gres/gpu:TYPE have one.
 [[nodiscard]] core::Result<void> check_tres(std::string_view tres);
 
 /// The capacity of the nodes of a cluster, by TRES, in the units of Slurm: CPUs, MB, nodes and GPUs.
@@ -63,7 +62,8 @@ struct Capacity {
 /// Returns the capacity of a cluster, or nullopt unless the snapshot is complete and fresh.
 [[nodiscard]] std::optional<Capacity> capacity_of(const slurm::Snapshot& snapshot, core::MonoTime now);
 
-/// Reports whether any of these nodes adds another amount to the capacity in `now` than in `before`. Jobs make no difference.
+/// Reports whether any of these nodes contributes a different amount to the capacity in `now` than in `before`. Jobs on the
+/// nodes make no difference.
 [[nodiscard]] bool capacity_changed(const std::vector<std::string>& nodes, const slurm::Snapshot& before,
                                     const slurm::Snapshot& now);
 
@@ -88,8 +88,8 @@ struct Damping {
   std::optional<core::WallTime> look_again;  ///< The time at which the limit may be lowered.
 };
 
-/// Returns the value to put in force. A higher `now_value` is so at once, a lower one after kFallDelay. While `now_value` is
-/// unknown, the last value stays, and the delay starts again. nullopt: there is no value yet.
+/// Returns the value to put in force. A higher `now_value` is in force at once, a lower one only after kFallDelay. While
+/// `now_value` is unknown, the last value stays in force, and the delay starts again. nullopt: there is no value yet.
 [[nodiscard]] std::optional<Damping> damp(std::optional<std::int64_t> now_value, const std::optional<Damped>& last,
                                           core::WallTime now);
 

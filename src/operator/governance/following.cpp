@@ -85,8 +85,9 @@ class Follower {
     return {};
   }
 
-  /// Keeps the limit's value. The delay before it falls starts again, except if the capacity is unknown only because the last
-  /// answer is old: most answers of a slow, rarely polled Slurm are old. If the next poll finds more nodes, the delay ends.
+  /// Keeps the limit's value, and restarts the delay before the value falls. The delay is not restarted if the capacity is
+  /// unknown only because the last answer is old: most answers of a slow, rarely polled Slurm are old. If the next poll finds
+  /// more nodes, the delay ends.
   void keep(const std::string& setting, const CapacityLimit& limit, const CapacityLimitStatus* last) {
     if (last != nullptr) {
       out_.settings[setting] = last->value;

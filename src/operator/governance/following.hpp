@@ -16,7 +16,7 @@
 
 namespace op::governance {
 
-/// Reports whether a limit of the SlurmQos is an expression, right or wrong.
+/// Reports whether a limit of the SlurmQos is an expression, whether it is valid or not.
 [[nodiscard]] bool follows_capacity(const kube::Object& qos);
 
 struct Following {

@@ -21,7 +21,7 @@ namespace acct = slurm::accounting;
 using acct::Settings;
 using core::Json;
 
-/// The time for which slurmdbd may not answer before the resources report it. A restart of slurmrestd takes less time.
+/// How long slurmdbd may be unreachable before the resources report it. A restart of slurmrestd takes less time.
 constexpr core::Duration kShortAbsence{30000};
 /// The time after which a plan with outdated lists runs again.
 constexpr core::Duration kListsAgain{1000};
@@ -45,18 +45,18 @@ struct Group {
   std::optional<Found> found;        ///< nullopt: slurmdbd does not have it, or this is unknown.
   /// The id in the status of one of these resources. 0: no status has one.
   std::int64_t noted = 0;
-  /// Returns "QOS gpu".
+  /// Returns the group as text: "QOS gpu" for example.
   [[nodiscard]] std::string text() const { return std::string(texts(subject).word) + " " + name; }
 };
 
 /// Whether the lists of slurmdbd that a subject needs are known.
 enum class Known {
   kYes,
-  kForAWhile,  ///< No, but they were known until a moment ago, or this process has just begun to ask.
+  kForAWhile,  ///< Not now, but they were known until a moment ago, or this process has just begun to ask.
   kNo,
 };
 
-/// True if the status says that the operator was about to create what the claim declares. It may exist by now.
+/// True if the status says that the operator was about to create what the claim declares, so that it may exist by now.
 bool pending(const Claim& claim) {
   return claim.id == 0 && claim.applied.has_value();
 }
@@ -67,7 +67,7 @@ bool handed_over(const Claim& from, const Claim& to) {
   return !pending(from) || to.id != 0 || pending(to);
 }
 
-/// Reports whether the settings in status.applied were written. The status records them before the write.
+/// Reports whether the settings in status.applied have been written to slurmdbd. The status records them before the write.
 bool was_written(const Claim& claim) {
   static const std::set<std::string_view> kAfterWrite{"InSync",          "PreemptMissing",  "Drifted",     "ClusterUnknown",
                                                       "AccountMissing",  "QosMissing",      "UserMissing", "CapacityUnknown",
@@ -120,7 +120,7 @@ class Planner {
     }
     if (!observed.view) return;
     names_ = Names(*observed.view);
-    // What a Conflicted resource declares is not written, so only owners count. The oldest resource is the owner.
+    // Only the declarations of owners are written, those of Conflicted resources are not. The oldest resource is the owner.
     std::set<std::pair<Subject, std::string>> owned;
     for (const Claim& claim : observed.claims) {
       if (claim.object->meta.terminating() || !owned.emplace(claim.subject, claim.name).second || !claim.enforces()) continue;
@@ -396,7 +396,7 @@ class Planner {
     }
   }
 
-  /// For policy Observe: compares what the claim declares with what slurmdbd has, and reports the differences.
+  /// Handles policy Observe: compares what the claim declares with what slurmdbd has, and reports the differences.
   void compare(const Claim& claim, const Group& group, const Settings& wanted, Draft draft) {
     if (!group.found) {
       draft.reason = texts(group.subject).missing;
@@ -518,7 +518,7 @@ class Planner {
     const Settings found = group.found ? group.found->settings : Settings{};
     Writable now = writable(claim, std::move(wanted), found, names_, declared_);
     if (now.hold) {
-      draft.capacity_limits = claim.capacity_limits;  // New values are not in force.
+      draft.capacity_limits = claim.capacity_limits;  // The new values are not in force.
       draft.wrong = !now.coming;
       draft.reason = std::move(now.reason);
       draft.message = std::move(now.message);
@@ -565,7 +565,7 @@ class Planner {
       const auto place = acct::place_of(setting);
       const std::string_view field = acct::without_place(setting);
       if (place) {
-        // Settings end with their association. A default account cannot be reset, only replaced.
+        // slurmdbd deletes settings together with their association. A default account cannot be reset, only replaced.
         if (field == acct::kDefaultAccount) continue;
         if (field == acct::kAssociation && (!claim.deletes() || of_account)) continue;
         const std::string association = place->setting(acct::kAssociation);
@@ -575,7 +575,7 @@ class Planner {
         // Settings can only be reset in clusters that slurmdbd has.
         if (!names_.clusters.contains(place->cluster)) continue;
       }
-      // As in sacctmgr, the default of an account's description and organization is its name.
+      // Slurm's default for the description and the organization of an account is the account's name, as in sacctmgr.
       const bool named = claim.subject == Subject::kAccount && !place && acct::default_of(setting).is_string();
       target[setting] = named ? core::Json(claim.name) : acct::default_of(setting);
     }
@@ -592,7 +592,8 @@ class Planner {
            std::ranges::any_of(all->second, [&](const auto& each) { return each.second.contains(setting); });
   }
 
-  /// If a user has no default account in a cluster, makes the first association the default: otherwise no job can be submitted.
+  /// If a user has no default account in a cluster, makes the first association the default: without one, the user cannot
+  /// submit jobs.
   void add_default_account(const Claim& claim, const Settings& own, Settings& target) const {
     std::vector<std::string> accounts;
     Settings found = own;
@@ -733,7 +734,7 @@ class Planner {
 
   void yield_to_owner(const Claim& claim, const Group& group) {
     Draft draft;
-    // This status keeps the id until the owner's status has it.
+    // Keep the id in this status until the owner's status has it.
     if (!handed_over(claim, *group.owner)) {
       draft.id = claim.id;
       draft.owns = true;

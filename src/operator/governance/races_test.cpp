@@ -22,7 +22,7 @@ class Race {
 
   int below(int n) { return static_cast<int>(random_() % static_cast<unsigned>(n)); }
 
-  /// A random event: of users, sacctmgr, a crash, a late watch, or a pass of the operator.
+  /// Simulates a random event: an act of a user or of sacctmgr, a crash, a late watch, or a pass of the operator.
   void step() {
     const std::string name = names_[static_cast<std::size_t>(below(3))];
     switch (below(8)) {

@@ -21,7 +21,7 @@ class Check {
   Writable run() {
     tres();
     if (claim_.subject == Subject::kQos) {
-      // If slurmdbd has the list already, another resource of the ring is wrong.
+      // If slurmdbd already has this list, the resource of another QOS in the cycle reports the mistake.
       if (const auto own = out_.settings.find("Preempt");
           own != out_.settings.end() && !acct::differences({{own->first, own->second}}, found_).empty())
         report(preempt_ring(), true, "Invalid", "spec.preempt: a QOS cannot preempt itself, not even through others: ", {});
@@ -136,7 +136,7 @@ class Check {
     if (const auto own = out_.settings.find("Preempt"); qos == claim_.name && own != out_.settings.end())
       return own->second.get<std::set<std::string>>();
     const auto of = names_.preempts.find(qos);
-    // A claim that does not declare its own list does not write it.
+    // If the claim does not declare this list, it does not write the list either.
     return of == names_.preempts.end() || qos == claim_.name ? std::set<std::string>{} : of->second;
   }
 

@@ -41,7 +41,7 @@ bool is_memory(std::string_view tres) {
   return tres == "mem" || tres == "vmem" || tres.starts_with("bb/");
 }
 
-/// Returns the number in Slurm's unit for this TRES. nullopt: the text is no number of this TRES.
+/// Returns the amount in Slurm's unit for this TRES; nullopt if the text is not a valid amount of this TRES.
 std::optional<std::int64_t> tres_count(std::string_view tres, std::string_view text) {
   constexpr std::string_view kUnits = "KMGTP";
   const std::size_t unit = text.empty() ? std::string_view::npos : kUnits.find(text.back());

@@ -1,5 +1,5 @@
-// A Kubernetes and a Slurm as data, for tests of the controllers of jobs: their real caches and observers read them. Nothing is
-// carried out.
+// Objects of Kubernetes and Slurm for tests of the controllers of jobs and groups, which read them with their real caches and
+// observers. No step of a plan is carried out.
 #pragma once
 
 #include <map>
@@ -33,7 +33,7 @@ class World {
   core::MonoTime mono{core::Duration{1000000}};
   core::WallTime now = core::parse_rfc3339("2026-01-01T10:00:00Z").value();
   slurm::Snapshot::Health health = slurm::Snapshot::Health::kComplete;
-  core::Duration age{0};                        ///< Of Slurm's last answer.
+  core::Duration age{0};                        ///< The age of Slurm's last answer.
   std::optional<core::WallTime> slurm_clock{};  ///< slurmctld's clock, if it is not `now`.
   slurm::Capabilities capabilities{.release = "26.05.5", .data_parser = "v0.0.45", .external_jobs = true};
   std::map<std::string, slurm::Node> nodes;
@@ -56,15 +56,15 @@ class World {
     more["spec"]["schedulingGates"] = Json::array({{{"name", kGate}}});
     pod(more);
   }
-  /// When World submits the job: seconds.
+  /// Returns when a job was submitted, in seconds since 1970.
   static constexpr std::int64_t submitted(std::int64_t job) { return 1767200000 + job; }
-  /// A pod that was placed for this job; with a node, it is bound there.
+  /// Creates pod ns/p, placed for this job. `bound_to`: the node that Kubernetes has bound the pod to; "": none.
   void placed_pod(std::int64_t job, const std::string& bound_to = "", Json more = Json::object()) {
     more["metadata"]["labels"][std::string(kLabelJobId)] = std::to_string(job);
     more["metadata"]["annotations"][std::string(kAnnotationNode)] = "node-2";
     bare_placed_pod(job, bound_to, std::move(more));
   }
-  /// The same without the words that users can change.
+  /// Creates the pod of placed_pod(), without the label and the annotation that users can change.
   void bare_placed_pod(std::int64_t job, const std::string& bound_to = "", Json more = Json::object()) {
     more["spec"]["tolerations"].push_back(
         {{"key", kTolerationPlacedFor}, {"operator", "Equal"}, {"value", placed_for_value({job, submitted(job)})}});
@@ -90,7 +90,7 @@ class World {
     out.partitions = std::move(partitions);
   }
 
-  /// A job of the bridge for pod ns/p with this UID. `state`: "RUNNING+CONFIGURING".
+  /// Adds a job of the bridge for pod ns/p with this UID. `state`: for example "RUNNING+CONFIGURING".
   slurm::Job& job(std::int64_t id, const std::string& state, const std::string& uid = "u",
                   const std::string& installation = kInstallation) {
     slurm::Job& out = jobs[id];
@@ -115,13 +115,13 @@ class World {
     of.details = slurm::JobDetailsPtr(std::move(details));
   }
 
-  /// A fact that was read. Not with braces: g++ takes a Json in them for the entry of a list.
+  /// Adds a fact that was read. Avoids braces, because g++ takes a Json in braces for a list with one entry.
   void fact(const std::string& name, Json value) {
     facts.insert_or_assign(name, plan::Fact{core::Result<Json>(std::move(value)), mono});
   }
 
-  kube::Key key{"ns", "p"};  ///< What plan() plans.
-  /// Observes and plans.
+  kube::Key key{"ns", "p"};  ///< The key that plan() plans.
+  /// Observes the key, and returns the plan.
   plan::Plan plan() {
     plan::Context context;
     context.now = now;
@@ -134,7 +134,7 @@ class World {
     return controller().plan(observed.get());
   }
 
-  /// Returns what Slurm answers now.
+  /// Returns the snapshot that a poll of Slurm would give now.
   [[nodiscard]] slurm::SnapshotPtr snapshot() const {
     auto snapshot = std::make_shared<slurm::Snapshot>();
     snapshot->health = health;

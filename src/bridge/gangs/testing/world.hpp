@@ -1,4 +1,4 @@
-// The world of tests of the gangs controller: the pods of PodGroup ns/train, which has the UID g.
+// The world of tests of the gangs controller: PodGroup ns/train with the UID g, and its pods.
 #pragma once
 
 #include <set>
@@ -21,7 +21,7 @@ struct World : bridge::testing::World<GangsController> {
     group(3);
   }
 
-  /// What the API server says of the PodGroup.
+  /// Adds the PodGroup as the fact that the API server returns.
   void group(int size, const std::string& uid = "g") {
     fact("group", {{"metadata", {{"uid", uid}}}, {"spec", {{"minMember", size}}}});
   }
@@ -40,7 +40,7 @@ struct World : bridge::testing::World<GangsController> {
     if (bound) more["spec"]["nodeName"] = on;
     pod(more);
   }
-  /// A job of the group for pods with these names.
+  /// Adds a job of the group, submitted for the pods with these names.
   slurm::Job& gang(std::int64_t id, const std::string& state, const std::vector<std::string>& names,
                    std::vector<std::string> on = {"node-1", "node-2", "node-3"}, const std::string& root = "g",
                    int attempt = 1) {
@@ -55,7 +55,7 @@ struct World : bridge::testing::World<GangsController> {
     });
     return out;
   }
-  /// What the API server lists of the pods of a job: uids and phases.
+  /// Adds the API server's live list of the pods of a job as a fact. `pods`: their UIDs and phases.
   void live(std::int64_t id, const std::vector<std::pair<std::string, std::string>>& pods = {}) {
     Json items = Json::array();
     const Json record{{"key", kTolerationPlacedFor}, {"value", placed_for_value({id, submitted(id)})}};
@@ -65,7 +65,7 @@ struct World : bridge::testing::World<GangsController> {
     fact("pods of job " + std::to_string(id), Json::object({{"items", items}}));
   }
 
-  /// The nodes that pods are placed on, by the names of the pods.
+  /// Returns the nodes that the plan places pods on, by the names of the pods.
   std::map<std::string, std::string> seats() {
     std::map<std::string, std::string> out;
     for (const plan::Step& step : steps_of(plan())) {
@@ -79,7 +79,7 @@ struct World : bridge::testing::World<GangsController> {
     }
     return out;
   }
-  /// The conditions SlurmQueued that are written, by the names of the pods: "Reason: message".
+  /// Returns the conditions SlurmQueued that the plan writes, as "Reason: message", by the names of the pods.
   std::map<std::string, std::string> told() {
     std::map<std::string, std::string> out;
     for (const plan::Step& step : steps_of(plan())) {

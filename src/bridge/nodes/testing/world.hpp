@@ -1,5 +1,5 @@
-// A Kubernetes and a Slurm as data, for tests of the nodes controller: its real caches and observers read them. Nothing is
-// carried out.
+// Objects of Kubernetes and Slurm for tests of the nodes controller, which reads them with its real caches and observers. No
+// step of a plan is carried out.
 #pragma once
 
 #include <map>
@@ -32,7 +32,7 @@ class World {
   core::MonoTime mono{core::Duration{1000000}};
   core::WallTime now = core::parse_rfc3339("2026-01-01T10:00:00Z").value();
   slurm::Snapshot::Health health = slurm::Snapshot::Health::kComplete;
-  core::Duration age{0};  ///< Of Slurm's last answer.
+  core::Duration age{0};  ///< The age of Slurm's last answer.
   slurm::Capabilities capabilities{.release = "26.05.5", .data_parser = "v0.0.45", .external_jobs = true};
   std::map<std::string, slurm::Node> nodes;
   std::map<std::int64_t, slurm::Job> jobs;
@@ -55,7 +55,7 @@ class World {
     if (!partitions.empty()) more["metadata"]["annotations"][std::string(kAnnotationPartitions)] = partitions;
     host(name, more);
   }
-  /// The API server lists the nodes again, unchanged: the cache has new records, and calls no listener.
+  /// Simulates a relist of unchanged nodes: the cache gets new records, and calls no listener.
   void relist_hosts() {
     std::vector<std::shared_ptr<const kube::SchedulingNodeRecord>> again;
     for (const auto& one : caches_.nodes.all()) again.push_back(std::make_shared<const kube::SchedulingNodeRecord>(*one));
@@ -63,7 +63,7 @@ class World {
   }
   void delete_host(const std::string& name) { caches_.nodes.erase({"", name}); }
 
-  /// A Slurm node. `state`: "IDLE+DRAIN".
+  /// Creates or replaces a Slurm node. `state`: for example "IDLE+DRAIN".
   slurm::Node& slurm_node(const std::string& name, const std::string& state = "IDLE", const std::string& reason = "") {
     slurm::Node& out = nodes[name];
     out = {};
@@ -77,7 +77,8 @@ class World {
     }
     return out;
   }
-  /// An external node that the bridge of this installation made of the host as it is, or of `made`.
+  /// Creates an external Slurm node of the bridge of this installation. `made`: the digest of the resources that it was created
+  /// with; "": those of the Kubernetes node.
   slurm::Node& own_node(const std::string& name, const std::string& state = "IDLE", const std::string& reason = "",
                         std::string made = "", const std::string& installation = kInstallation) {
     slurm::Node& out = slurm_node(name, state + "+EXTERNAL", reason);
@@ -87,14 +88,14 @@ class World {
         out.active_features = {slurm::NodeMark{slurm::Owner::kBridge, installation, made.empty() ? "old" : made}.feature()};
     return out;
   }
-  /// A job that runs on the node.
+  /// Adds job 7, which runs on the node and is not the bridge's.
   void job_on(const std::string& node) {
     slurm::Job& out = jobs[7];
     out.id = 7;
     out.state = "RUNNING";
     out.nodes = {node};
   }
-  /// A job of the bridge that runs on the node, for the pod with this name and UID.
+  /// Adds a job of the bridge that runs on the node, for the pod with this name and UID.
   void bridge_job(std::int64_t id, const std::string& node, const std::string& installation = kInstallation,
                   const std::string& pod = "p") {
     slurm::Job& out = jobs[id];
@@ -107,7 +108,7 @@ class World {
     details.admin_comment = slurm::admin_comment({slurm::Owner::kBridge, installation, pod + "/1"}, {{"pods", pods}});
     out.details = slurm::JobDetailsPtr(std::make_shared<slurm::JobDetails>(details));
   }
-  /// A pod that was placed on the node for this job. In another namespace than "ns", the bridge does not manage it.
+  /// Adds a pod that was placed on the node for this job. The bridge manages the pod only in namespace "ns".
   void placed_pod(const std::string& name, std::int64_t job, const std::string& node, const std::string& ns = "ns") {
     Json document{
         {"kind", "Pod"}, {"spec", {{"nodeName", node}, {"containers", Json::array()}}}, {"status", {{"phase", "Running"}}}};
@@ -121,7 +122,7 @@ class World {
     document["metadata"]["resourceVersion"] = std::to_string(++version_);
     caches_.pods.upsert(kube::record_from_json<kube::SchedulingPodRecord>(document).value());
   }
-  /// A pod with the gate. `more` is merged over it.
+  /// Adds a pod with the gate. `more` is merged over it.
   void waiting_pod(const std::string& name, const Json& more = Json::object()) {
     Json document{{"kind", "Pod"}, {"spec", {{"containers", Json::array()}}}, {"status", {{"phase", "Pending"}}}};
     document["metadata"] = {{"namespace", "ns"}, {"name", name}, {"uid", name}};
@@ -137,7 +138,7 @@ class World {
     wiring_.put(caches_.pods, document);
   }
 
-  /// Observes and plans the node of this name.
+  /// Observes the node of this name, and returns the plan.
   plan::Plan plan(const std::string& name = "a") {
     plan::Context context;
     context.now = now;
@@ -150,7 +151,7 @@ class World {
     return controller_.plan(observed.get());
   }
 
-  /// Returns what Slurm answers now.
+  /// Returns the snapshot that a poll of Slurm would give now.
   [[nodiscard]] slurm::SnapshotPtr snapshot() const {
     auto snapshot = std::make_shared<slurm::Snapshot>();
     snapshot->health = health;
