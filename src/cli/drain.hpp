@@ -17,10 +17,10 @@
 
 namespace cli {
 
-/// Returns those of `workers` that the words name, in the order of the words, without duplicates. A word is a pod, a Slurm
-/// node, a hostlist of either ("cpu-[0-3]"), or "node/NAME" for all workers on a Kubernetes node. "node/" may be omitted if no
-/// worker has that name. A pod's name takes precedence over a Slurm node's. Errors: kNotFound, and kInvalid for a name that
-/// fits several workers or a malformed hostlist.
+/// Returns the workers that the arguments `words` name, in the order of the arguments, without duplicates. An argument is a
+/// pod, a Slurm node, a hostlist of either ("cpu-[0-3]"), or "node/NAME" for all workers on a Kubernetes node. "node/" may be
+/// omitted if no worker has that name. A pod's name takes precedence over a Slurm node's. Errors: kNotFound, and kInvalid for a
+/// name that fits several workers or a malformed hostlist.
 core::Result<std::vector<kube::PodPtr>> select_workers(const std::vector<std::string>& words,
                                                        const std::vector<kube::PodPtr>& workers);
 
