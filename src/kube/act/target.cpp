@@ -237,7 +237,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
         resources::kServiceAccount, request,
         [key, then = std::move(then)](core::Result<core::Json> reply) {
           if (!reply) {
-            // A token whose reply was lost does not exist anywhere, so no read has to settle this request.
+            // The API server does not store tokens. If the reply is lost, no read has to find out whether there is a token.
             reply.error().code = core::code_of_read(reply.error().code);
             return then(std::unexpected(reply.error().with("token of ServiceAccount " + key.str())));
           }

@@ -32,7 +32,7 @@ class Log final : public core::Logger {
   std::vector<std::string> warnings;
 };
 
-/// An API server that has a Secret and a configuration of two webhooks. The test says what it refuses.
+/// An API server that has a Secret and a configuration of two webhooks. `refuse_writes` makes it refuse writes.
 struct ServingCertificateTest : ::testing::Test, ClientFixture {
   Json secret;  ///< Null: there is none.
   Json configuration = Json::parse(
@@ -40,7 +40,7 @@ struct ServingCertificateTest : ::testing::Test, ClientFixture {
     "webhooks": [{"name": "a", "clientConfig": {"service": {"namespace": "ns", "name": "bridge"}}},
                  {"name": "other", "clientConfig": {"service": {"namespace": "ns", "name": "other"}, "caBundle": "b3RoZXI="}},
                  {"name": "b", "clientConfig": {"service": {"namespace": "ns", "name": "bridge"}}}]})");
-  std::vector<std::string> requests;  ///< What was written, in order: "create Secret".
+  std::vector<std::string> requests;  ///< The writes, in order: "create Secret".
   bool leads = true;
   int refuse_writes = 0;  ///< The status of all writes; 0: they are carried out.
   std::vector<net::Tls> used;

@@ -120,8 +120,8 @@ struct LeaderElection::Impl : std::enable_shared_from_this<LeaderElection::Impl>
     return leading ? std::clamp(lost_at() - now(), core::Duration{1}, kRequestTimeout) : kRequestTimeout;
   }
 
-  /// Returns options with which a renewal is sent first. It would be too late if it waited behind hundreds of writes for a
-  /// connection.
+  /// Returns options with which a renewal is sent before other requests. A renewal that waited for a connection behind hundreds
+  /// of writes would be too late.
   [[nodiscard]] WriteOptions write_options() const {
     WriteOptions made;
     made.fenced = false;

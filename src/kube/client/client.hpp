@@ -6,8 +6,9 @@
 // opened). The caller handles everything else: a level-triggered controller plans again.
 //
 // Requires: all calls are on the loop; loop, transport and credentials outlive the client.
-// Guarantees: `done` is called once, in a later turn of the loop, unless the client is destroyed before. With lease_deadline,
-// writes are fenced: a write is refused (kCancelled) unless we lead, and its deadline is before the end of the lease.
+// Guarantees: `done` is called once, in a later iteration of the loop, unless the client is destroyed before. With
+// lease_deadline, writes are fenced: a write is refused (kCancelled) unless we lead, and its deadline is before the end of the
+// lease.
 //
 // Folder src/kube/client: credentials, and requests to the API server. Uses net.
 #pragma once

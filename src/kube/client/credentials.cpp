@@ -216,7 +216,7 @@ class SourceCredentials final : public Credentials {
   void finish(const core::Result<void>& result) {
     const std::vector<Done> waiting = std::exchange(waiting_, {});
     for (const Done& done : waiting) {
-      // Calls back in a later turn, so that refresh() calls no caller back before it returns.
+      // Calls back in a later iteration of the loop, so that refresh() calls no caller back before it returns.
       loop_.after(core::Duration{0}, [done, result, weak = std::weak_ptr<bool>(alive_)] {
         if (!weak.expired()) done(result);
       });
