@@ -39,7 +39,8 @@ bool waits_for_image(std::string_view reason) {
   return std::find(kReasons.begin(), kReasons.end(), reason) != kReasons.end();
 }
 
-/// Returns the cause, which stays the same while the kubelet alternates between ErrImagePull and ImagePullBackOff.
+/// Returns the cause of a failed image pull. The text stays the same while the kubelet alternates between ErrImagePull and
+/// ImagePullBackOff.
 std::string pull_failure(const kube::ContainerState& container) {
   constexpr std::string_view kCause = "ErrImagePull: ";
   const bool tries = container.waiting_reason == "ErrImagePull" || container.waiting_reason == "ImagePullBackOff";
