@@ -49,7 +49,7 @@ struct IntOrString {
 struct Rule {
   std::string cel;
   std::string message;  ///< Says what is allowed. The API server prepends the path.
-  std::string at;       ///< The path of the offending member below the field or struct that has the rule. "": itself.
+  std::string at;       ///< The path of the offending member below the field or struct with the rule. "": the field or struct.
 };
 
 class FieldList;

@@ -208,7 +208,8 @@ inline constexpr std::string_view kKeySlurm = "slurm.key";  ///< The data key of
 inline constexpr std::string_view kKeyJwks = "slurm.jwks";
 inline constexpr std::string_view kKeyOther = "other.key";
 inline constexpr std::string_view kKeyGeneration = "key-generation";
-/// Data keys of a keyring for login pods, which read keys only at their start: their slurm.jwks, and its step of the rotation.
+/// Data keys of a keyring for login pods, which read keys only at their start. login.jwks: their slurm.jwks. login-generation:
+/// the rotation and its step for which login.jwks was written.
 inline constexpr std::string_view kKeyLoginJwks = "login.jwks";
 inline constexpr std::string_view kKeyLoginGeneration = "login-generation";
 inline constexpr std::string_view kKeyJwt = "jwt.key";  ///< The data key of a generated auth/jwt key.
