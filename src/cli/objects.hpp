@@ -33,10 +33,10 @@ struct SlurmWord {
 
 /// The origin of a node's drain, according to the node's reason.
 struct DrainOwner {
-  bool ours = false;    ///< slurm-operator drained it, alone or with others.
-  bool others = false;  ///< A person, another program or slurmctld drained it.
+  bool ours = false;    ///< slurm-operator drained the node, alone or with others.
+  bool others = false;  ///< A person, another program or slurmctld drained the node.
   std::string who;      ///< "slurm-operator", "slurm-bridge", "slurm-enlist", several of them, "Slurm" or "somebody else".
-  std::string why;      ///< The reason without the program's name; the whole reason if slurm-operator and others drained it.
+  std::string why;  ///< The reason without the program's name; the whole reason if slurm-operator and others drained the node.
 };
 [[nodiscard]] DrainOwner drain_owner(std::string_view reason);
 

@@ -61,7 +61,7 @@ std::string cluster_of_job(const Json& controller, const QueuedJob& job) {
 }
 
 /// Returns what slurmdbd answers about the number of the job. Returns no rows if the cluster has no accounting, or if
-/// slurmrestd does not serve it.
+/// slurmrestd does not serve accounting.
 core::Result<ClusterFacts::Rows<QueuedJob>> ask_slurmdbd(Api& api, SlurmAccess& slurm, const Json& controller,
                                                          const JobName& name) {
   if (!slurm.capabilities().slurmdb || !may_have_accounting(controller)) return {};
