@@ -180,7 +180,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
                 });
   }
 
-  /// Copies the value only in the version that the plan saw, because a newer version may not be wanted.
+  /// Copies the value only in the version that the plan saw, because the plan has not seen a newer one.
   void copy(const core::Json& recipe, ThenBytes then) {
     read_secret(recipe, "Secret",
                 [recipe, then = std::move(then)](core::Result<std::pair<core::Json, std::string>> source) mutable {

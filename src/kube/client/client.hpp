@@ -127,7 +127,7 @@ class Client {
   /// Returns the time by which writes must have ended: lease_margin before the end of the lease. Returns nullopt if we do not
   /// lead, and the largest time if writes are not fenced. Writes to other servers must obey it as well.
   [[nodiscard]] std::optional<core::MonoTime> write_deadline() const;
-  /// Replaces ClientOptions::lease_deadline. The election calls it, because it is created after the client.
+  /// Replaces ClientOptions::lease_deadline. The election calls this, because it is created after the client.
   void set_lease_deadline(std::function<std::optional<core::MonoTime>()> hook);
 
  private:
