@@ -98,7 +98,7 @@ std::string last_words(std::string_view log) {
     log.remove_prefix(std::min(log.size(), line.size() + 1));
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
     last = line;
-    // Errors after a fatal one only follow from it.
+    // Errors after a fatal error are only its consequences.
     const std::size_t end = line.find("fatal: ");
     fatal = end != std::string_view::npos;
     const std::size_t at = fatal ? end : line.find("error: ");
