@@ -152,8 +152,7 @@ class SourceCredentials final : public Credentials {
     if (!reads_files()) return;
     const core::Duration period = source_.token_file.empty() ? kCertificateReread : kTokenReread;
     timer_.set(period, [this] {
-      // Nothing waits for this read: callers of refresh() wait for a read or a plugin run that started after their
-      // call.
+      // Nothing waits for this read: callers of refresh() wait for a read or a plugin run that refresh() has started.
       read_again({});
       schedule();
     });
