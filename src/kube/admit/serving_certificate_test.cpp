@@ -120,7 +120,7 @@ struct ServingCertificateTest : ::testing::Test, ClientFixture {
     return core::base64_decode(core::get_string(configuration["webhooks"][webhook], {"clientConfig", "caBundle"})).value();
   }
   void set(const char* key, const std::string& text) { secret["data"][key] = core::base64_encode(text); }
-  /// A client that trusts only what is published accepts what is served.
+  /// Checks that a client that trusts only the published authorities accepts the certificate in use.
   void expect_trusted() {
     ASSERT_FALSE(used.empty());
     for (const std::size_t webhook : {0U, 2U}) {
