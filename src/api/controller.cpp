@@ -5,7 +5,7 @@ namespace {
 
 using core::Json;
 
-/// Keeps the number of backups: slurm.conf lists every slurmctld, and a changed list takes effect only when all restart.
+/// Forbids changes of the number of backups: slurm.conf lists every slurmctld, and a new list needs a restart of all of them.
 Rule ha_unchanged() {
   const auto backups = [](const std::string& of) {
     return "(has(" + of + ".ha) && " + of + ".ha.enabled ? " + of + ".ha.backups : 0)";

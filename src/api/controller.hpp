@@ -24,7 +24,7 @@ constexpr std::array<std::string_view, 2> enum_names(TopologyType) {
   return {"Tree", "Block"};
 }
 
-/// Tells how topology.yaml is made from labels of Kubernetes nodes.
+/// Describes how topology.yaml is made from labels of Kubernetes nodes.
 struct Topology {
   TopologyType type = TopologyType::kTree;
   std::vector<std::string> node_labels;  ///< Names of labels: the label of the largest groups of nodes first.

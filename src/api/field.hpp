@@ -49,7 +49,7 @@ struct IntOrString {
 struct Rule {
   std::string cel;
   std::string message;  ///< Says what is allowed. The API server prepends the path.
-  std::string at;       ///< The path of the offending member below the field or struct that has the rule. "": itself.
+  std::string at;       ///< The path of the offending member below the field or struct with the rule. "": the field or struct.
 };
 
 class FieldList;
@@ -69,7 +69,7 @@ class Field {
   Field& max_length(std::size_t n);
   /// Limits how many items a list has.
   Field& items(std::size_t least, std::size_t most);
-  /// Requires a match of `regex` with at most `longest` characters, because std::regex uses stack for every character.
+  /// Requires a text that matches `regex`. Limits it to `longest` characters, because std::regex uses stack for each of them.
   Field& pattern(std::string regex, std::size_t longest);
   /// Requires a single line, not empty, of any length.
   Field& one_line();

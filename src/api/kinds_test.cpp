@@ -252,7 +252,7 @@ TEST(Kinds, HaveEveryFieldAndDefaultOfRelease121) {
   EXPECT_GT(fields, 200);
 }
 
-/// Returns what a round trip keeps of a document.
+/// Reads a document as a T, and writes the T as a document again.
 template <class T>
 Json through(const Json& json) {
   auto value = from_json<T>(json);

@@ -7,7 +7,7 @@ using core::Json;
 namespace {
 
 /// Returns the schema of a worker's pod template. Its hostname is the prefix of the workers' hostnames, which end with an
-/// ordinal. These are DNS labels.
+/// ordinal. Hostnames are DNS labels.
 Json worker_template_schema() {
   Json schema = Codec<PodTemplate>::schema();
   Json& hostname = schema["properties"]["spec"]["properties"]["hostname"];

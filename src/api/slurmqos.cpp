@@ -7,9 +7,9 @@ namespace {
 
 using namespace limits;
 
-/// The pattern of a number, or of an expression over a cluster's capacity: of its words and characters, at least one of which
-/// depends on the capacity. The operator itself checks their order. A rule in CEL would be too costly, because Kubernetes takes
-/// a value that may be a number or a text for a text of any length.
+/// The pattern of a number, or of an expression that depends on a cluster's capacity. It allows the words and characters of
+/// expressions in any order; the operator checks the order. A CEL rule would be too costly, because Kubernetes estimates the
+/// cost of a value that may be a number or a text as that of a text of any length.
 constexpr const char* kTresOrExpression =
     R"(^(unlimited|default|[0-9]+[KMGTP]?|([-0-9.+*(), \t]|min|max|floor|ceil|round)*)"
     R"((%|all|partition[ \t]*\([ \t]*[^ \t\n(),]+[ \t]*\)))"
@@ -21,7 +21,7 @@ constexpr const char* kSeconds =
     R"(^(default|0|[0-9]+(:[0-9]+){1,2}|[0-9]+-[0-9]+(:[0-9]+){0,2}|([0-9]+(\.[0-9]+)?(ms|s|m|h))+)$)";
 
 /// Returns a field of TRES limits whose values can be expressions as well. GrpTRESMins and MaxTRESMinsPerJob cannot be:
-/// slurmctld ends running jobs over them (`_qos_job_time_out` in its acct_policy.c), so a node that drains would end jobs.
+/// slurmctld ends jobs that exceed them (`_qos_job_time_out` in its acct_policy.c), so draining a node would end jobs.
 Field follows(std::string name, TresMap QosLimits::*member, const std::string& text) {
   Field out = tres(std::move(name), member, text);
   core::Json& item = out.limits["additionalProperties"];

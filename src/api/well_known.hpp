@@ -75,7 +75,8 @@ inline constexpr std::string_view kAnnotationConfirmStateLoss = "nodeset.slinky.
 /// release. From then on, a missing node in Slurm does not prove that the worker has no jobs.
 inline constexpr std::string_view kAnnotationRegistered = "nodeset.slinky.slurm.net/registered";
 
-// Annotations that users set on Kubernetes Nodes. The operator copies the topology that it set in Slurm to the worker pod.
+// Annotations that users set on Kubernetes Nodes, unless a comment says otherwise. The operator also sets
+// topology.slinky.slurm.net/spec: on a worker pod, its value is the topology that the operator has set in Slurm.
 inline constexpr std::string_view kAnnotationNodeCordonReason = "nodeset.slinky.slurm.net/node-cordon-reason";
 inline constexpr std::string_view kAnnotationNodeHostnameOverride = "nodeset.slinky.slurm.net/hostname-override";
 /// On a worker pod, set by the operator: more pairs Key=Value for `slurmd --conf`, until the worker has registered.
@@ -117,7 +118,7 @@ inline constexpr std::string_view kAnnotationRestartedFor = "slinky.slurm.net/re
 inline constexpr std::string_view kAnnotationAcceptedConfigHash = "slinky.slurm.net/accepted-config-hash";
 inline constexpr std::string_view kAnnotationRefusedConfigHash = "slinky.slurm.net/refused-config-hash";
 inline constexpr std::string_view kAnnotationRefusedReason = "slinky.slurm.net/refused-reason";
-/// The hashes of the users' settings when a configuration was offered to slurmctld and when it refused: see Rendered::asked.
+/// The hashes of the users' settings when slurmctld was offered a configuration, and when it refused one: see Rendered::asked.
 inline constexpr std::string_view kAnnotationAskedHash = "slinky.slurm.net/asked-hash";
 inline constexpr std::string_view kAnnotationRefusedAskedHash = "slinky.slurm.net/refused-asked-hash";
 inline constexpr std::string_view kAnnotationRefusedBy = "slinky.slurm.net/refused-by";
@@ -133,10 +134,12 @@ inline constexpr std::string_view kAnnotationSlurmdbdRelease = "slinky.slurm.net
 /// On X-config, if slurmctld ended because its state and slurmdbd have different numbers for the cluster: the number in the
 /// state, the number in slurmdbd and the UID of slurmctld's pod, separated by spaces.
 inline constexpr std::string_view kAnnotationNumbersDiffer = "slinky.slurm.net/cluster-numbers-differ";
-/// On the StatefulSet of slurmctld's backups: the UID of the primary's pod to which they hand over, and the time they began.
+/// On the StatefulSet of slurmctld's backups: the UID of the primary's pod to which the backups hand over, and when they began.
 inline constexpr std::string_view kAnnotationHandedOver = "slinky.slurm.net/handed-over";
+/// On X-config: when slurmctld loaded its configuration while workers were starting. See operator/controller/starting.hpp.
 inline constexpr std::string_view kAnnotationStartingAt = "slinky.slurm.net/starting-at";
-/// On X-config, if a user's topology.yaml or topology.conf names nodes: see operator/controller/places.hpp.
+/// On X-config, if a user's topology.yaml or topology.conf names nodes: the times in slinky::Places. See
+/// operator/controller/places.hpp.
 inline constexpr std::string_view kAnnotationPlacesGiven = "slinky.slurm.net/places-given-until";
 inline constexpr std::string_view kAnnotationPlacesDue = "slinky.slurm.net/places-due";
 inline constexpr std::string_view kAnnotationFilesHash = "slinky.slurm.net/files-hash";
@@ -205,7 +208,8 @@ inline constexpr std::string_view kKeySlurm = "slurm.key";  ///< The data key of
 inline constexpr std::string_view kKeyJwks = "slurm.jwks";
 inline constexpr std::string_view kKeyOther = "other.key";
 inline constexpr std::string_view kKeyGeneration = "key-generation";
-/// Data keys of a keyring for login pods, which read keys only at their start: their slurm.jwks, and its step of the rotation.
+/// Data keys of a keyring for login pods, which read keys only at their start. login.jwks: their slurm.jwks. login-generation:
+/// the rotation and its step for which login.jwks was written.
 inline constexpr std::string_view kKeyLoginJwks = "login.jwks";
 inline constexpr std::string_view kKeyLoginGeneration = "login-generation";
 inline constexpr std::string_view kKeyJwt = "jwt.key";  ///< The data key of a generated auth/jwt key.

@@ -7,7 +7,7 @@ namespace {
 
 using core::Json;
 
-/// Reports whether a text needs no quotes in YAML 1.1 or 1.2. All others are quoted as in JSON, which YAML reads alike.
+/// Reports whether a text needs no quotes in YAML 1.1 or 1.2. Other texts are quoted as in JSON, which YAML reads as well.
 bool is_plain(const std::string& text) {
   static const std::regex kPlain(R"([A-Za-z/<(][-A-Za-z0-9_./<>()=,; ]*[-A-Za-z0-9_./>)]|[A-Za-z])");
   static const std::regex kSpecial("(y|n|yes|no|on|off|true|false|null)", std::regex::icase);
@@ -25,7 +25,7 @@ bool is_block(const Json& json) {
 
 void write(const Json& json, std::size_t indent, std::string& out);
 
-/// Writes what follows "key:" or "-".
+/// Writes the value that follows "key:" or "-".
 void write_value(const Json& json, std::size_t indent, std::string& out) {
   if (is_block(json)) {
     out += "\n";

@@ -312,7 +312,7 @@ std::vector<std::string> secret_values(const std::vector<Json>& objects) {
     const Json* data = core::find(object, {"data"});
     if (data == nullptr || !data->is_object()) continue;
     for (const auto& [key, value] : data->items()) {
-      // Only the token is secret. The namespace, for one, is a word that appears everywhere.
+      // In the Secret of a service account only the token is secret. The namespace in it is a word that appears everywhere.
       if (!value.is_string() || (type == kServiceAccountToken && key != "token")) continue;
       if (auto bytes = core::base64_decode(value.get<std::string>())) out.push_back(std::move(*bytes));
     }

@@ -19,7 +19,7 @@ struct BundleFacts {
   std::string salt;  ///< Random text, so that nobody can look up the hashes of Secrets.
 };
 
-/// Returns the values of the Secrets among these objects. Leaves out the Secrets of Helm releases. Of a Secret with the token
+/// Returns the values of the Secrets among these objects. Leaves out the Secrets of Helm releases. For a Secret with the token
 /// of a service account, returns only the token.
 std::vector<std::string> secret_values(const std::vector<core::Json>& objects);
 /// Returns the names of the ConfigMaps that pods mount or take environment variables from.

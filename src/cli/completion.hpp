@@ -1,4 +1,4 @@
-// Shell completion. The program itself provides the words: the shell's script calls `kubectl-slurm __complete WORD...` to
+// Shell completion. The program itself computes the completions: the shell's script calls `kubectl-slurm __complete WORD...` to
 // complete the last word. kubectl's own completion does the same under the name kubectl_complete-slurm.
 #pragma once
 

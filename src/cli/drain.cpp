@@ -29,7 +29,7 @@ constexpr core::Duration kDrainEvery{2000};
 /// If a pod already shows a drain at the first look, that drain is not trusted for this long, because the operator may not have
 /// seen the request yet. This is also the shortest time between two requests to Slurm.
 constexpr core::Duration kSettles{10000};
-/// The time to wait for a worker if nobody can say whether the drain on its pod is ours.
+/// The time to wait for a worker while the verdict on its drain is kUnsure.
 constexpr core::Duration kUnsureFor{60000};
 constexpr std::string_view kNodePrefix = "node/";
 constexpr std::string_view kReasonBegins = "drained ";
@@ -71,9 +71,9 @@ std::vector<std::string> names_of(const std::vector<kube::PodPtr>& pods) {
 /// A worker that the command waits for.
 struct Awaited {
   kube::PodPtr pod;
-  bool looked = false;         ///< Its pod has been looked at.
+  bool looked = false;         ///< The pod has been read at least once since the request.
   core::MonoTime believed{};   ///< From this time on, the state that the pod shows is trusted.
-  DrainState shown{};          ///< The state of its pod when it was judged.
+  DrainState shown{};          ///< The state that the pod showed at the last look.
   DrainJudgement judgement{};  ///< kOpen: the drain is not over, or was not judged since the pod's state changed.
   std::optional<core::MonoTime> unsure_since{};
   std::string told{};
@@ -126,7 +126,7 @@ class DrainWait {
 
   void look(const std::vector<kube::PodPtr>& pods) {
     open_ = lost_ = unclear_ = 0;
-    // One answer has all nodes and jobs of a cluster, so it serves all its workers.
+    // One answer has all nodes and jobs of a cluster, so it is enough for all workers of the cluster.
     const bool ask = api_.clock().mono() >= next_question_;
     std::map<std::string, SlurmFacts> answers;
     for (Awaited& worker : awaited_) {
@@ -145,7 +145,7 @@ class DrainWait {
     const core::MonoTime mono = api_.clock().mono();
     const Said shown = said_of(pod, nullptr);
     const DrainState state = drain_state(shown);
-    // The first look may show a state from before the request, which the operator may not have seen yet.
+    // At the first look, the pod may show a state from before the request, because the operator may not have seen it yet.
     if (!std::exchange(worker.looked, true) && state != DrainState::kAsked) worker.believed = mono + kSettles;
     if (worker.shown != state) worker.judgement = {};
     worker.shown = state;
@@ -226,7 +226,7 @@ bool is_own_cordon(const kube::PodRecord& pod, std::string_view why) {
   return why == slinky::pod_cordon_reason(pod) || why == slinky::plain_cordon_reason(pod);
 }
 
-/// Returns what in its Kubernetes node keeps the worker drained.
+/// Returns the causes on the worker's Kubernetes node for which the operator drains the worker.
 std::vector<std::string> causes_of_host(const ResumeFacts& facts) {
   std::vector<std::string> out;
   if (facts.host == nullptr) return out;

@@ -17,10 +17,10 @@
 
 namespace cli {
 
-/// Returns those of `workers` that the words name, in the order of the words, without duplicates. A word is a pod, a Slurm
-/// node, a hostlist of either ("cpu-[0-3]"), or "node/NAME" for all workers on a Kubernetes node. "node/" may be omitted if no
-/// worker has that name. A pod's name takes precedence over a Slurm node's. Errors: kNotFound, and kInvalid for a name that
-/// fits several workers or a malformed hostlist.
+/// Returns the workers that the arguments `words` name, in the order of the arguments, without duplicates. An argument is a
+/// pod, a Slurm node, a hostlist of either ("cpu-[0-3]"), or "node/NAME" for all workers on a Kubernetes node. "node/" may be
+/// omitted if no worker has that name. A pod's name takes precedence over a Slurm node's. Errors: kNotFound, and kInvalid for a
+/// name that fits several workers or a malformed hostlist.
 core::Result<std::vector<kube::PodPtr>> select_workers(const std::vector<std::string>& words,
                                                        const std::vector<kube::PodPtr>& workers);
 
@@ -36,7 +36,7 @@ DrainState drain_state(const Said& said);
 /// Describes the state of the drain: "draining, its last job ends at the latest in 1h5m".
 std::string drain_text(const Said& said, core::WallTime now);
 
-/// Tells whether the requested drain is over. Slurm's answer decides. If Slurm does not answer, the pod's conditions decide.
+/// States whether the requested drain is over. Slurm's answer decides. If Slurm does not answer, the pod's conditions decide.
 struct DrainJudgement {
   enum class Verdict {
     kOpen,    ///< The drain is not over.
@@ -56,7 +56,7 @@ core::Json resume_patch(const kube::PodRecord& pod);
 
 /// The facts on which a resume depends, besides the pod.
 struct ResumeFacts {
-  std::shared_ptr<const kube::NodeRecord> host;  ///< Null: the pod has no Kubernetes node, or it cannot be read.
+  std::shared_ptr<const kube::NodeRecord> host;  ///< Null: the pod has no Kubernetes node, or the node cannot be read.
   std::string host_unread;                       ///< Why the Kubernetes node cannot be read.
   std::string scales_in;                         ///< The name of the worker's NodeSet if it is scaling in; else "".
   std::string scontrol;                          ///< The command that runs scontrol: "kubectl -n hpc exec ... -- scontrol".
@@ -66,7 +66,7 @@ struct ResumeFacts {
 struct ResumeJudgement {
   bool remove = false;   ///< The annotation cordons the worker and is to be removed.
   bool refused = false;  ///< The worker stays out of service for a cause that only others can end.
-  std::string message;   ///< What is done or not done, whose drain it is, and how it ends.
+  std::string message;   ///< Says what is done or not done, who drained the worker, and how the drain ends.
 };
 ResumeJudgement judge_resume(const kube::PodRecord& pod, const ResumeFacts& facts);
 

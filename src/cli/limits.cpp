@@ -94,7 +94,7 @@ struct Counting {
     return minutes ? std::optional(asks * *minutes) : std::nullopt;
   }
 
-  /// Sets what the limit has in use and what the job asks of it. `used`: the past usage in minutes, if it is known.
+  /// Sets `in_use`, `asks` and `over` of the limit. `used`: the past usage in minutes, if it is known.
   void count(JobLimit& limit, const Pool& pool, std::optional<std::int64_t> used) const {
     switch (limit.kind->measure) {
       case Measure::kJobs:
@@ -153,7 +153,7 @@ struct Counting {
       case Measure::kTres:
       case Measure::kRunMinutes:
         if (!limit.in_use || !limit.asks) return {};
-        // A job that asks for nothing of what the limit counts is not held by it.
+        // The limit cannot hold a job that requests none of the resources that the limit counts.
         if (*limit.asks == 0) return std::min<std::int64_t>(*limit.in_use - limit.limit, 0);
         return *limit.in_use + *limit.asks - limit.limit;
     }
@@ -217,7 +217,7 @@ std::string whose(const Qos& qos, const LimitKind& kind, const QueuedJob& job) {
   return "QOS " + qos.name;
 }
 
-/// The limits that a QOS sets: names and TRES. The same limits of associations do not count then.
+/// The limits that a QOS sets, as pairs of name and TRES. An association's limit of the same name and TRES does not count.
 using Taken = std::set<std::pair<std::string, std::string>>;
 
 bool taken_by_qos(const Taken& taken, const LimitKind& kind, const std::string& tres) {
@@ -237,7 +237,7 @@ class Chain {
         continue;
       }
       if (row->user != job.user || !same(row->account, job.account)) continue;
-      // An association for the partition comes before the one for all partitions.
+      // An association for the partition takes precedence over the one for all partitions.
       if (row->partition.empty() ? links_.empty() : row->partition == first_partition(job)) links_ = {row.get()};
     }
     std::string account = folded(job.account);
@@ -344,7 +344,8 @@ std::vector<JobLimit> limits_of(const QueuedJob& job, const ClusterFacts& facts)
     for_limits(row->limits, [&](const LimitKind& kind, const std::string& tres, std::int64_t limit) {
       if (taken_by_qos(taken, kind, tres)) return;
       const bool group = kind.name.starts_with("Grp");
-      // Of limits without "Grp", only the one nearest to the job is in force. It counts the jobs of the job's own association.
+      // A limit without "Grp" is in force only if no association nearer to the job sets it. The limit counts the jobs of the
+      // job's own association.
       if (!group && !inherited.insert({std::string(kind.name), tres}).second) return;
       const Association& counted = group ? *row : *links.front();
       JobLimit found{&kind, tres, holder_kind_of(*row), name_of(*row), "", scaled(kind, limit, factor)};

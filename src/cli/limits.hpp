@@ -1,4 +1,4 @@
-// Finds the limits of accounting that apply to a job, and by how much each keeps the job from starting. Pure.
+// Finds the accounting limits that apply to a job, and by how much the job would exceed each of them. Pure.
 //
 // The functions count as slurmctld does (Slurm's src/slurmctld/acct_policy.c), from the jobs that slurmctld has now. What
 // slurmrestd does not list, such as the past usage of a QOS, stays unknown.
@@ -42,7 +42,7 @@ struct JobLimit {
   std::int64_t limit = 0;
   bool percent = false;                  ///< The limit is in percent of the cluster (a QOS with the flag Relative).
   std::optional<std::int64_t> in_use{};  ///< The use by other jobs, or past use. nullopt if unknown.
-  std::optional<std::int64_t> asks{};    ///< The request of this job. nullopt if that needs a time limit, and the job has none.
+  std::optional<std::int64_t> asks{};  ///< This job's request. nullopt if it depends on a time limit that is unknown or absent.
   /// How far the limit is exceeded: `in_use` + `asks` - `limit`. kUsedMinutes ignores `asks`. For a minimum: how much less than
   /// `limit` the job asks for. If negative, that much is left. nullopt if a number is unknown or in percent. See holds().
   std::optional<std::int64_t> over{};

@@ -19,7 +19,7 @@ bool says_nothing(std::string_view reason) {
   return reason == "Done" || reason == "Blocked";
 }
 
-/// Further conditions that say what keeps a change from taking effect.
+/// Further conditions to show. They say why a change does not take effect.
 constexpr std::array<std::string_view, 3> kAlso{"DeletionsStopped", "ChangesWithheld", "KeyChanged"};
 
 /// Further conditions to show unless they are True.

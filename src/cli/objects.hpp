@@ -22,7 +22,7 @@ namespace cli {
 /// Returns what the object waits for or what is wrong with it, a line each, the worst first.
 [[nodiscard]] std::vector<std::string> waits_of(const core::Json& object);
 
-/// The state and reason of a worker in Slurm, as the operator wrote them on the pod. slurm_word(): nullopt if it wrote none.
+/// The state and reason of a worker in Slurm, as the operator wrote them on the pod. If it wrote none, slurm_word() is nullopt.
 struct SlurmWord {
   slurm::NodeState state;
   std::string reason;
@@ -33,10 +33,10 @@ struct SlurmWord {
 
 /// The origin of a node's drain, according to the node's reason.
 struct DrainOwner {
-  bool ours = false;    ///< slurm-operator drained it, alone or with others.
-  bool others = false;  ///< A person, another program or slurmctld drained it.
+  bool ours = false;    ///< slurm-operator drained the node, alone or with others.
+  bool others = false;  ///< A person, another program or slurmctld drained the node.
   std::string who;      ///< "slurm-operator", "slurm-bridge", "slurm-enlist", several of them, "Slurm" or "somebody else".
-  std::string why;      ///< The reason. If only one program drained the node, without its name.
+  std::string why;  ///< The reason without the program's name; the whole reason if slurm-operator and others drained the node.
 };
 [[nodiscard]] DrainOwner drain_owner(std::string_view reason);
 

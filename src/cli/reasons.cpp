@@ -192,7 +192,7 @@ constexpr auto kPlainForms = std::to_array<std::pair<std::string_view, std::stri
 bool NamedLimit::covers(std::string_view of_tres) const {
   if (tres == of_tres) return true;
   if (tres.ends_with('/')) return of_tres.starts_with(tres);
-  // Slurm says "Unknown" for a TRES that has no word of its own.
+  // Slurm writes "Unknown" for a TRES that has no name in its reasons.
   return tres == "?" && !of_tres.empty() && std::ranges::none_of(kTresNames, [&](std::string_view known) {
            return known.ends_with('/') ? of_tres.starts_with(known) : of_tres == known;
          });

@@ -23,7 +23,7 @@ constexpr std::size_t kShortestLine = 16;
 /// Environment variables that the operator sets itself. Their values are shown.
 constexpr std::array<std::string_view, 4> kOpenVariables{"POD_CPUS", "POD_MEMORY", "POD_NAME", "POD_NAMESPACE"};
 
-/// Annotations in which programs keep whole manifests, some compressed.
+/// Reports whether programs store whole manifests, some of them compressed, in this annotation.
 bool is_manifest(std::string_view annotation) {
   return annotation.ends_with("/last-applied-configuration") || annotation.ends_with("/last-applied") ||
          annotation.starts_with("kapp.k14s.io/original") || annotation == "objectset.rio.cattle.io/applied";

@@ -212,7 +212,7 @@ int run_release(Context& context, const std::string& name, bool dry_run, bool ye
       done = (*api)->remove(step.resource, step.object);
     } else {
       const auto written = (*api)->patch(step.resource, step.object.key(), kube::PatchType::kMerge, step.patch);
-      // An object that is gone has nothing of ours.
+      // If the object is gone, there is nothing to remove from it, so NotFound is no error.
       if (!written && written.error().code != core::ErrorCode::kNotFound) done = std::unexpected(written.error());
     }
     if (!done) {
@@ -240,7 +240,7 @@ std::string operator_runs(const std::vector<Json>& pods, const std::vector<Json>
     if (fresh && kind_of(holder) == Holder::kGo) go.insert(key.ns);
     if (!fresh || kind_of(holder) != Holder::kUs) continue;
     const std::string pod = holder.substr(0, holder.rfind('_'));
-    // Other programs have Leases in the operator's namespace.
+    // Skips the Leases of other programs in the operator's namespace.
     const bool known = std::ranges::any_of(pods, [&](const Json& one) { return kube::key_of(one) == kube::Key{key.ns, pod}; });
     if (!known && key.name != api::kOperatorName) continue;
     if (elsewhere.contains(key.ns + "/" + pod)) continue;

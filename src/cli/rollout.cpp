@@ -42,7 +42,7 @@ std::string progressing(const Json& nodeset, const char* field) {
   return condition == nullptr ? "" : core::get_string(*condition, {field});
 }
 
-/// Returns why the operator says that it does not replace the remaining workers by itself; "" if it does.
+/// Returns the operator's reason not to replace the remaining workers by itself; "" if it replaces them.
 std::string held_by_people(const Json& nodeset) {
   const std::string reason = progressing(nodeset, "reason");
   const bool held = reason == "UpdatePaused" || reason == "UpdatePartitioned" || reason == "UpdateHeld" ||
@@ -75,7 +75,7 @@ int follow(Context& context, Api& api, const std::string& name, bool watch, core
   while (true) {
     const auto nodeset = read_nodeset(context, api, name);
     if (!nodeset) {
-      // A NodeSet that existed and cannot be read for a moment is read again.
+      // Tries again only if an earlier read succeeded and the error may pass.
       if (told.empty() || nodeset.error().code == core::ErrorCode::kNotFound || !may_pass(nodeset.error()))
         return context.fail(nodeset.error());
       if (nodeset.error().code != core::ErrorCode::kCancelled && !std::exchange(away, true))
@@ -190,7 +190,7 @@ RolloutState rollout_state(const Json& nodeset) {
   if (updated >= desired && ready >= desired && all == desired && !switching)
     return {Phase::kComplete, fmt::format("{} is up to date: {} workers, all ready", name, desired)};
   RolloutState out;
-  // The counts include workers that are to go: of a scale-in, or of the other scalingMode.
+  // The counts include workers that will be deleted, by a scale-in or because scalingMode has changed.
   out.text = all > desired || switching ? fmt::format("{} workers are wanted and {} exist: {} of those are updated, {} ready",
                                                       desired, all, updated, ready)
                                         : fmt::format("{} of {} workers are updated, {} ready", updated, desired, ready);

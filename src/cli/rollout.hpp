@@ -1,4 +1,4 @@
-// `kubectl slurm rollout`: shows the progress of a NodeSet's update and its revisions, and returns to one of them. Pure, except
+// `kubectl slurm rollout`: shows the progress of a NodeSet's update and its revisions, and restores a revision. Pure, except
 // for the commands themselves.
 #pragma once
 

@@ -53,7 +53,7 @@ TEST(RolloutStatus, DoesNotCallWorkersThatGoWanted) {
   EXPECT_EQ(rollout_state(nodeset).phase, Phase::kUnderWay);
   EXPECT_THAT(rollout_state(nodeset).text, HasSubstr("2 workers are wanted and 4 exist: 4 of those are updated, 4 ready; "
                                                      "SwitchingMode: 2 workers of the other scalingMode"));
-  // Before the first successor exists, the numbers are those of a finished update.
+  // Until the first replacement worker exists, the counts equal those of a finished update.
   nodeset["status"].update(Json{{"replicas", 2}, {"readyReplicas", 2}, {"updatedReplicas", 2}});
   EXPECT_EQ(rollout_state(nodeset).phase, Phase::kUnderWay);
   EXPECT_THAT(rollout_state(nodeset).text, HasSubstr("2 workers are wanted and 2 exist"));

@@ -57,7 +57,7 @@ SlurmFacts ask_slurm(Api& api, const core::Json& controller, const std::vector<c
   const auto slurm = reach_slurm(api, controller, restapis);
   if (!slurm) return unknown(slurm.error().message);
   slurm::Client& client = (*slurm)->client();
-  // Read nodes first: a draining node takes no new job, so jobs that are read later are all that it has.
+  // Read nodes first: a draining node takes no new job, so a later list of jobs contains every job that it may still run.
   auto nodes = (*slurm)->await<slurm::Table<slurm::Node>>(api, [&](auto done) { client.nodes({}, std::move(done)); });
   if (!nodes) return unknown(nodes.error().message);
   auto jobs = (*slurm)->await<slurm::Table<slurm::Job>>(api, [&](auto done) { client.jobs({}, std::move(done)); });

@@ -36,7 +36,7 @@ struct Said {
 };
 [[nodiscard]] Said said_of(const kube::PodRecord& pod, const SlurmFacts* slurm);
 
-/// Asks the slurmrestd of a Controller. `restapis` are those of its namespace.
+/// Asks the slurmrestd of a Controller. `restapis` are all RestApis in the Controller's namespace.
 SlurmFacts ask_slurm(Api& api, const core::Json& controller, const std::vector<core::Json>& restapis);
 /// Reads the Controller and the RestApis of its namespace, and then asks its slurmrestd.
 SlurmFacts ask_slurm(Api& api, const kube::Key& controller);

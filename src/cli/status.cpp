@@ -36,7 +36,7 @@ Json named(const Json& object) {
   return {{"name", kube::key_of(object).name}, {"ready", ready_json(object)}, {"waitsFor", waits_of(object)}};
 }
 
-/// Reports whether slurmctld runs elsewhere. Then we know neither its release nor its configuration.
+/// Reports whether slurmctld is external. We know neither the release nor the configuration of an external slurmctld.
 bool is_external(const Json& controller) {
   return core::get_bool(controller, {"spec", "external"});
 }
@@ -235,7 +235,7 @@ std::string details_of(const Json& worker) {
   std::vector<std::string> parts;
   if (const Json& drain = worker["drain"]; drain.is_object()) {
     const std::string reason = core::get_string(drain, {"reason"});
-    // The reason of our own drain already says who drained.
+    // The reason of a drain by `kubectl slurm drain` already names the user who drained the worker.
     parts.push_back(reason.starts_with("drained ")
                         ? reason
                         : "drained by " + core::get_string(drain, {"by"}) + (reason.empty() ? "" : ": " + reason));

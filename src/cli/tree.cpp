@@ -101,7 +101,7 @@ Json usage_json(const slurm::accounting::Share* share) {
   }
   Json out{{"tresMinutes", std::move(minutes)}};
   out["ofParent"] = share->usage ? Json(*share->usage) : Json();
-  // The factor of an account means nothing.
+  // The fair-share factor counts only for users. That of an account has no meaning.
   out["fairShareFactor"] = share->is_user && share->factor ? Json(*share->factor) : Json();
   return out;
 }
@@ -205,7 +205,7 @@ std::string limits_text(const Json& limits) {
     std::string text;
     if (value.is_object()) {
       for (const auto& [tres, count] : value.items()) {
-        // As for sacctmgr, minutes of memory are plain numbers.
+        // Shows minutes of memory as plain numbers, like sacctmgr.
         const bool minutes = kind != nullptr && kind->measure != Measure::kTres && kind->measure != Measure::kJobTres &&
                              kind->measure != Measure::kNodeTres;
         const auto number = count.get<std::int64_t>();
@@ -220,7 +220,7 @@ std::string limits_text(const Json& limits) {
   return out;
 }
 
-/// Returns only the minutes of what people are billed for: CPUs and GRES.
+/// Returns the used minutes of CPUs and GRES, for which people are usually billed. Omits other TRES.
 std::string minutes_text(const Json& usage) {
   std::string out;
   if (!usage.is_object()) return out;

@@ -20,7 +20,7 @@ TreeFacts tree() {
   out.own = cluster.facts.associations;
   cluster.science->limits.tres["GrpTRES"] = {{"cpu", 64}, {"mem", 2048}};
   cluster.physics->limits.counts = {{"MaxJobs", 5}, {"MaxWallDurationPerJob", 1440}, {"GrpJobs", slurm::Infinite{}}};
-  // These are the same associations as slurmdbd gives them with what they inherit.
+  // Adds the same associations as slurmdbd returns them when it includes inherited settings.
   for (const auto& row : out.own) {
     auto all = std::make_shared<slurm::accounting::Association>(*row);
     all->qos = {"normal", "gpu"};

@@ -61,7 +61,7 @@ std::string cluster_of_job(const Json& controller, const QueuedJob& job) {
 }
 
 /// Returns what slurmdbd answers about the number of the job. Returns no rows if the cluster has no accounting, or if
-/// slurmrestd does not serve it.
+/// slurmrestd does not serve accounting.
 core::Result<ClusterFacts::Rows<QueuedJob>> ask_slurmdbd(Api& api, SlurmAccess& slurm, const Json& controller,
                                                          const JobName& name) {
   if (!slurm.capabilities().slurmdb || !may_have_accounting(controller)) return {};
@@ -118,8 +118,8 @@ Json limit_json(const JobLimit& limit, bool named) {
           {"jobs", std::move(jobs)}};
 }
 
-/// Returns which limit of the partition the number of the job's nodes is beyond. Slurm gives the same reason for nodes that are
-/// down or drained.
+/// Returns which limit of the partition (MaxNodes, MinNodes) the job's number of nodes violates. If it violates neither, says
+/// that nodes are down or drained, because Slurm gives the same reason for that.
 std::string node_limit_text(const QueuedJob& job, const slurm::accounting::PartitionRules& partition) {
   const auto nodes = job.asks.find("node");
   const std::int64_t asks = nodes == job.asks.end() ? 1 : nodes->second;
@@ -320,14 +320,14 @@ core::Result<JobPtr> recorded_job(const std::string& controller, const JobName& 
   const bool none = !rows && rows.error().code == core::ErrorCode::kNotFound && !rows.error().reason.empty();
   if (!rows && !none) {
     if (rows.error().code == core::ErrorCode::kCancelled) return std::unexpected(rows.error());
-    // Other codes would speak of the API server, but it has answered.
+    // The explanations of other codes are about the API server, but the API server has answered.
     return core::fail(core::ErrorCode::kInternal,
                       fmt::format("job {} is not in the queue of cluster {}, and slurmdbd did not answer whether it ended: {}",
                                   name.text(), controller, slinky::one_line(rows.error().message)));
   }
   JobPtr out;
   if (rows) {
-    // A number that was used again has several records, the newest last.
+    // If Slurm has used the number for several jobs, there are several records, the newest last.
     std::ranges::reverse(*rows);
     out = find_job(name, *rows);
   }

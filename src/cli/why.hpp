@@ -37,7 +37,7 @@ struct WhyFacts {
 };
 
 /// Asks the cluster's Slurm. `cluster` is a Controller, or "" for the only one. Errors: kNotFound if Slurm has no such job,
-/// and another one if Slurm or slurmdbd does not answer.
+/// and another code if Slurm or slurmdbd does not answer.
 core::Result<WhyFacts> read_why(Api& api, const std::string& ns, const std::string& cluster, const JobName& name);
 
 /// Returns why the job waits. The form is stable and documented in docs/reference/kubectl-slurm.md.

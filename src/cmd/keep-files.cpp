@@ -1,4 +1,5 @@
-// keep-files: the program of docs/how-to/add-a-program.md. Keeps the files of a folder as a list says.
+// keep-files: the program of docs/how-to/add-a-program.md. Gives the files of a folder the contents that a list
+// specifies.
 
 #include <memory>
 #include <optional>

@@ -90,7 +90,7 @@ core::Result<std::unique_ptr<bridge::admission::Server>> make_admission(kube::Ap
   auto listen = net::parse_listen_address(flags.admission_address);
   if (!listen) return std::unexpected(listen.error().with("--admission-addr"));
   const std::string own = app.own_namespace();
-  // Its own pods would wait for it.
+  // slurm-bridge's own pods would wait for slurm-bridge to schedule them.
   if (std::ranges::find(settings.managed_namespaces, own) != settings.managed_namespaces.end())
     return core::fail(core::ErrorCode::kInvalid, "--managed-namespaces: " + own + ", must not be slurm-bridge's own namespace");
   return std::make_unique<bridge::admission::Server>(
@@ -147,7 +147,7 @@ int main(int argc, char** argv) {
   options.jobs.whole_nodes = !shared_nodes;
   options.runs_nodes = !no_nodes;
   bridge::Bridge slurm_bridge(app.loop(), app.random(), app.log(), app.manager(), slurm_transport(app.loop()), options);
-  // The signal ends the process in its orderly way.
+  // SIGTERM starts the orderly end of the process.
   bridge::Retirement retirement(
       app.loop(), app.log(), [&] { return slurm_bridge.left(); }, [] { (void)std::raise(SIGTERM); });
   if (options.retires) retirement.start();

@@ -32,7 +32,7 @@ void write_to(std::FILE* file, std::string_view text) {
   std::fflush(file);
 }
 
-/// The exit code of CLI11 for wrong flags is another for each mistake.
+/// Our exit code for wrong flags. CLI11 has a different exit code for each kind of mistake.
 constexpr int kWrongUsage = 2;
 
 /// Runs a process with the flags in `words`.
@@ -72,7 +72,7 @@ int init(const Words& words) {
   return enlist::init_coordinator(options, *host, random, [](std::string_view text) { write_to(stdout, text); });
 }
 
-/// `token`: what stood behind --token, which the command line does not show any more.
+/// `token`: the value of --token, which take_token() has overwritten on the command line.
 int join(const Words& words, std::string token) {
   enlist::JoinOptions options;
   enlist::AgentOptions& agent = options.agent;
@@ -125,7 +125,7 @@ int charm(const Words& words) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // First of all, so that ps(1) does not show it for long.
+  // Overwrite the token on the command line before anything else, so that ps(1) shows the token only briefly.
   const std::string token = enlist::take_token(argc, argv);
   const enlist::cli::Outside outside{
       .version = SLURM_ENLIST_VERSION,

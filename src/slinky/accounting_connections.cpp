@@ -35,7 +35,7 @@ struct AccountingConnections::Impl : std::enable_shared_from_this<AccountingConn
   std::function<void()> heard;
   slurm::Clusters::ListenerId listener = 0;
   std::map<slurm::AccountingKey, kube::Key> known;  ///< The databases that are polled, and their Accountings.
-  std::set<kube::Key> dirty;                        ///< Accountings to examine once the caches have settled.
+  std::set<kube::Key> dirty;                        ///< Accountings to examine in the next iteration of the loop.
 
   void start() {
     accountings.listen(

@@ -11,7 +11,7 @@
 namespace slinky {
 namespace {
 
-/// Returns the text in lower case, because Slurm compares words without regard to case.
+/// Returns the text in lower case, because Slurm compares flags without regard to case.
 std::string lower_case(std::string text) {
   std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
   return text;

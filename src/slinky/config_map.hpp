@@ -57,7 +57,7 @@ bool contains_jobs(const kube::Object& config_map);
 /// Reports whether CommunicationParameters contains EnableIPv6.
 bool enables_ipv6(const slurm::conf::Conf& conf);
 
-/// Tells which workers already have the places in Slurm's topology that the user's topology file gives them: see
+/// Describes which workers already have the places in Slurm's topology that the user's topology file gives them: see
 /// operator/controller/places.hpp.
 struct Places {
   /// Workers that Slurm has had since before this time have their places. nullopt: not known.

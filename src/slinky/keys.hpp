@@ -25,7 +25,7 @@ struct KeyRotation {
   std::string to;            ///< The digest of the new key.
   std::string other_note{};  ///< keyring_note of the second key, which is not the one in slurm.key; "" if there is none.
   std::optional<core::WallTime> loaded_at{};  ///< When slurmctld loaded the files of this step; in whole seconds.
-  std::string loaded_by{};                    ///< The uid of the slurmctld pod that loaded them.
+  std::string loaded_by{};                    ///< The uid of the slurmctld pod that loaded the files of this step.
   std::optional<core::WallTime> logins_at{};  ///< Since when all login pods sign with the new key; in whole seconds.
   /// Reports whether slurm.key still holds the former key.
   [[nodiscard]] bool begins() const { return step == KeyStep::kBoth || step == KeyStep::kLogins; }

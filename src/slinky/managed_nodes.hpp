@@ -1,4 +1,4 @@
-// The marks of Kubernetes nodes that slurm-bridge manages, as both programs read them.
+// The labels and the taint of Kubernetes nodes that slurm-bridge manages. slurm-operator and slurm-bridge use them.
 #pragma once
 
 #include <string_view>

@@ -23,8 +23,8 @@ struct ImageRelease {
 /// Returns "26.05"; "" for {0, 0}.
 std::string to_string(ImageRelease release);
 
-/// Returns the Slurm release in the tag of an image ("local/slurmctld:26.05-x", "x:26.04-slurm24.11"), or {0, 0} if there is
-/// none or more than one. A tag may be a date or the version of something else, so never end a daemon because of its tag.
+/// Returns the Slurm release in the tag of an image ("local/slurmctld:26.05-x", "x:26.04-slurm24.11"), or {0, 0} if the tag
+/// has none, or different ones. A tag may be a date or the version of something else, so never end a daemon because of its tag.
 ImageRelease slurm_release(std::string_view image);
 
 /// Returns the number of releases from `from` to `to`, with two a year since 23.11. Negative if `to` is older; 0 if one is

@@ -46,7 +46,7 @@ struct SlurmConnections::Impl : std::enable_shared_from_this<SlurmConnections::I
   std::optional<kube::Key> only;
   slurm::Clusters::ListenerId listener = 0;
   std::map<slurm::ClusterKey, Cluster> known;
-  std::set<kube::Key> dirty;  ///< Controllers to examine once the caches have settled.
+  std::set<kube::Key> dirty;  ///< Controllers to examine in the next iteration of the loop.
 
   void start() {
     controllers.listen(

@@ -74,7 +74,7 @@ class SlurmConnectionsTest : public ::testing::Test, protected kube::ClientFixtu
 
   std::vector<std::string> endpoints;
   int heard = 0;
-  int asked = 0;  ///< Requests to slurmrestd.
+  int asked = 0;  ///< The number of requests to slurmrestd.
   slurm::Clusters clusters{loop, random, log, [this](const slurm::Endpoint& endpoint) {
                              endpoints.push_back(endpoint.host + ":" + std::to_string(endpoint.port));
                              return std::make_unique<NoServer>(loop, asked);
@@ -203,7 +203,7 @@ TEST_F(SlurmConnectionsTest, TellsWhatSlurmSaysAndReadsTheKeyAgain) {
   EXPECT_EQ(wiring.woken, std::vector<std::string>{"some ns/x"}) << "its health changed";
   EXPECT_GT(heard, 0);
   loop.advance(6s);
-  answer_key();  // the key is read again, because a connection may fail because of it
+  answer_key();  // the key is read again, because an old key may be why the connection failed
   EXPECT_EQ(endpoints.size(), 1U) << "the same key changes nothing";
 }
 

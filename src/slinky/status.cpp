@@ -39,7 +39,8 @@ bool waits_for_image(std::string_view reason) {
   return std::find(kReasons.begin(), kReasons.end(), reason) != kReasons.end();
 }
 
-/// Returns the cause, which stays the same while the kubelet alternates between ErrImagePull and ImagePullBackOff.
+/// Returns the cause of a failed image pull. The text stays the same while the kubelet alternates between ErrImagePull and
+/// ImagePullBackOff.
 std::string pull_failure(const kube::ContainerState& container) {
   constexpr std::string_view kCause = "ErrImagePull: ";
   const bool tries = container.waiting_reason == "ErrImagePull" || container.waiting_reason == "ImagePullBackOff";
@@ -97,7 +98,7 @@ std::string last_words(std::string_view log) {
     log.remove_prefix(std::min(log.size(), line.size() + 1));
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
     last = line;
-    // Errors after a fatal one only follow from it.
+    // Errors after a fatal error are only its consequences.
     const std::size_t end = line.find("fatal: ");
     fatal = end != std::string_view::npos;
     const std::size_t at = fatal ? end : line.find("error: ");

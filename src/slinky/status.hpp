@@ -115,8 +115,8 @@ std::vector<Problem> pod_problems(const std::vector<kube::PodPtr>& pods);
 /// Returns a problem if Slurm's answers cannot be read or come from another cluster; nothing if Slurm does not answer.
 std::optional<Problem> slurm_problem(const slurm::SnapshotPtr& snapshot);
 
-/// Returns the problems of earlier attempts at this key's steps (a quota, a refused template, a conflict), in the words of the
-/// API server. An error that usually passes, such as a conflict, counts only after five failures in a row.
+/// Returns the problems of earlier attempts at this key's steps (a quota, a refused template, a conflict), with the messages of
+/// the API server. An error that usually passes, such as a conflict, counts only after five failures in a row.
 std::vector<Problem> step_problems(const plan::Outcomes& outcomes);
 /// Returns the problems of the steps that `plan` contains or remembers. Other steps are no longer wanted.
 std::vector<Problem> step_problems(plan::Outcomes outcomes, const plan::Plan& plan);

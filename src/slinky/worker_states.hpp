@@ -10,7 +10,7 @@
 
 namespace slinky {
 
-/// A state of a Slurm node, and the word for it in the type of a pod condition.
+/// A state of a Slurm node: Slurm's name, and the name in the type of a pod condition.
 struct StateName {
   std::string_view slurm;
   std::string_view condition;

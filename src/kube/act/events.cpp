@@ -201,7 +201,7 @@ struct EventRecorder::Impl : std::enable_shared_from_this<EventRecorder::Impl> {
       if (!reply) {
         ++dropped;
         logger.debug("event not written", {core::error_field(reply.error())});
-        // If the API server no longer has the event, the next one begins a new series.
+        // The API server does not have the event, so the next repeat begins a new series.
         if (created || reply.error().code == core::ErrorCode::kNotFound) series.erase(it);
       } else if (created && running.count > 1) {
         enqueue_patch(key, running);

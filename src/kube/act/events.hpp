@@ -2,7 +2,7 @@
 //
 // An event that repeats (same object, reason, action, type and note) within EventOptions::series_finish is only counted in the
 // series of the first event. The count is patched whenever it has doubled, so that repeats cost few writes; up to half of the
-// repeats of a series may never be written. Nothing waits for an event, and nothing fails because of an event: those that
+// repeats of a series may never be written. Nothing waits for an event, and nothing fails because of an event. Events that
 // exceed the limits are dropped and counted.
 //
 // Folder src/kube/act: carries out acts, and writes events. Uses kube/client and kube/cache.

@@ -180,7 +180,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
                 });
   }
 
-  /// Copies the value only in the version that the plan saw, because a newer version may not be wanted.
+  /// Copies the value only in the version that the plan saw, because the plan has not seen a newer one.
   void copy(const core::Json& recipe, ThenBytes then) {
     read_secret(recipe, "Secret",
                 [recipe, then = std::move(then)](core::Result<std::pair<core::Json, std::string>> source) mutable {
@@ -237,7 +237,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
         resources::kServiceAccount, request,
         [key, then = std::move(then)](core::Result<core::Json> reply) {
           if (!reply) {
-            // A token whose reply was lost does not exist anywhere, so no read has to settle this request.
+            // The API server does not store tokens. If the reply is lost, no read has to find out whether there is a token.
             reply.error().code = core::code_of_read(reply.error().code);
             return then(std::unexpected(reply.error().with("token of ServiceAccount " + key.str())));
           }

@@ -2,8 +2,8 @@
 //
 // Guarantees: after a write, the key of the plan waits at a gate until every cache that selects the written object shows it at
 // the resourceVersion of the write or newer, or has seen its deletion. A kind without a cache has no gate. If the reply of a
-// write is lost, a consistent read shows the outcome. It starts after the deadline of the request. The reply of an eviction
-// does not contain the pod, so a consistent read starts at once.
+// write is lost, a consistent read shows the outcome. This read starts after the deadline of the request. The reply of an
+// eviction does not contain the pod, so a consistent read starts at once.
 #pragma once
 
 #include <functional>

@@ -127,7 +127,7 @@ TEST_F(TargetTest, AlreadyExistsIsDoneWhenAnEarlierCreateOfOursMadeIt) {
   pods.upsert(pod("p", "7"));
   EXPECT_TRUE(open());
 
-  // An object with changed labels does not appear where the cache looks for it.
+  // A cache that selects by labels may never show an object whose labels have changed.
   run(create(resources::kPod, intent));
   api.take("POST").reply(409, status_json(409, "AlreadyExists"));
   Json relabelled = live;

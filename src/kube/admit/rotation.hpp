@@ -1,8 +1,9 @@
 // Pure functions that decide which certificate a webhook serves, and which certificate authorities the API server trusts.
 // kube/admit/serving_certificate.hpp carries the decisions out.
 //
-// A new certificate has a new authority. It is served only once API servers trust its authority. The authority of the previous
-// certificate stays trusted until it expires, so that API servers accept a replica that still serves that certificate.
+// A new certificate has a new authority. It is served only once API servers trust its authority, unless the certificate in use
+// is not valid any more. The authority of the previous certificate stays trusted until it expires, so that API servers accept
+// a replica that still serves that certificate.
 //
 // Folder src/kube/admit: admission webhooks and their certificates. Uses net and kube/client.
 #pragma once
@@ -33,7 +34,7 @@ struct RotationRules {
 /// The change that the Secret needs.
 enum class Rotation {
   kNone,
-  kReplace,  ///< The certificate cannot be used: make another one, and serve it at once.
+  kReplace,  ///< Neither the certificate nor the next one can be used: make another one, and serve it at once.
   kPrepare,  ///< The certificate expires soon, or the next one cannot be used: make a new next certificate.
   kPromote,  ///< Serve the next certificate.
 };

@@ -139,7 +139,7 @@ struct ServingCertificate::Impl : std::enable_shared_from_this<ServingCertificat
   }
 
   struct Bundles {
-    std::string front;                 ///< The authorities (caBundle) of the first webhook.
+    std::string front;                 ///< The authorities (caBundle) of the first webhook that calls our Service.
     std::vector<std::size_t> indices;  ///< The indices of the webhooks that call our Service.
     bool all_same = true;
   };

@@ -32,7 +32,7 @@ class Log final : public core::Logger {
   std::vector<std::string> warnings;
 };
 
-/// An API server that has a Secret and a configuration of two webhooks. The test says what it refuses.
+/// An API server that has a Secret and a configuration of two webhooks. `refuse_writes` makes it refuse writes.
 struct ServingCertificateTest : ::testing::Test, ClientFixture {
   Json secret;  ///< Null: there is none.
   Json configuration = Json::parse(
@@ -40,7 +40,7 @@ struct ServingCertificateTest : ::testing::Test, ClientFixture {
     "webhooks": [{"name": "a", "clientConfig": {"service": {"namespace": "ns", "name": "bridge"}}},
                  {"name": "other", "clientConfig": {"service": {"namespace": "ns", "name": "other"}, "caBundle": "b3RoZXI="}},
                  {"name": "b", "clientConfig": {"service": {"namespace": "ns", "name": "bridge"}}}]})");
-  std::vector<std::string> requests;  ///< What was written, in order: "create Secret".
+  std::vector<std::string> requests;  ///< The writes, in order: "create Secret".
   bool leads = true;
   int refuse_writes = 0;  ///< The status of all writes; 0: they are carried out.
   std::vector<net::Tls> used;
@@ -120,7 +120,7 @@ struct ServingCertificateTest : ::testing::Test, ClientFixture {
     return core::base64_decode(core::get_string(configuration["webhooks"][webhook], {"clientConfig", "caBundle"})).value();
   }
   void set(const char* key, const std::string& text) { secret["data"][key] = core::base64_encode(text); }
-  /// A client that trusts only what is published accepts what is served.
+  /// Checks that a client that trusts only the published authorities accepts the certificate in use.
   void expect_trusted() {
     ASSERT_FALSE(used.empty());
     for (const std::size_t webhook : {0U, 2U}) {

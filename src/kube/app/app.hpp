@@ -36,7 +36,7 @@ class App final : public run::Shell {
 
   /// Adds a condition for readiness: the process is ready only if `holds` returns true as well.
   void ready_when(std::function<bool()> holds) { ready_when_ = std::move(holds); }
-  /// Calls `stop` when the process is told to end, before the manager is stopped. `stop` must call `done`.
+  /// Calls `stop` when the orderly end of the process begins, before the manager is stopped. `stop` must call `done`.
   void stop_first(std::function<void(std::function<void()> done)> stop) { stop_first_ = std::move(stop); }
 
   // Call these only after start().

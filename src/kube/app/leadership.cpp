@@ -23,7 +23,7 @@ Leadership::~Leadership() {
 
 void Leadership::start() {
   if (!election_) return won();
-  report(false);  // A standby reports as well.
+  report(false);  // A standby reports that it does not lead.
   election_->start();
 }
 

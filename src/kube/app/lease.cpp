@@ -27,7 +27,7 @@ struct LeaderElection::Impl : std::enable_shared_from_this<LeaderElection::Impl>
   bool leading = false;
   bool ended = false;
   bool writing = false;                     ///< A write of the Lease is under way.
-  std::function<void()> when_written = {};  ///< The rest of release(), which waits for that write.
+  std::function<void()> when_written = {};  ///< The rest of release(), to run when the write under way has ended.
   core::MonoTime renewed_at;                ///< When the last successful renewal was sent.
   core::Json lease;                         ///< The Lease as last seen; null: never seen, or not reliable.
   core::Json observed_spec;                 ///< The spec that the holder wrote last, first seen at observed_at.
@@ -120,8 +120,8 @@ struct LeaderElection::Impl : std::enable_shared_from_this<LeaderElection::Impl>
     return leading ? std::clamp(lost_at() - now(), core::Duration{1}, kRequestTimeout) : kRequestTimeout;
   }
 
-  /// Returns options with which a renewal is sent first. It would be too late if it waited behind hundreds of writes for a
-  /// connection.
+  /// Returns options with which a renewal is sent before other requests. A renewal that waited for a connection behind hundreds
+  /// of writes would be too late.
   [[nodiscard]] WriteOptions write_options() const {
     WriteOptions made;
     made.fenced = false;
@@ -150,14 +150,14 @@ struct LeaderElection::Impl : std::enable_shared_from_this<LeaderElection::Impl>
 
   void written(core::MonoTime sent, core::Result<core::Json> reply) {
     if (!reply) {
-      lease = nullptr;  // Read it before the next write.
+      lease = nullptr;  // Read the Lease before the next write.
       logger.warn(leading ? "lease: cannot renew it" : "lease: cannot take it", {core::error_field(reply.error())});
       return again();
     }
     lease = std::move(*reply);
     observed_spec = lease.value("spec", core::Json::object());
     observed_at = now();
-    // The answer came too late to count.
+    // The renewal succeeded, but its answer came when the Lease already counted as lost.
     if (leading && now() >= lost_at()) return lose("renewed too late");
     renewed_at = sent;
     if (!leading && now() >= deadline()) return again();

@@ -76,7 +76,7 @@ struct Manager::Impl {
 
   void log_first(std::size_t keys) { logger.info("caches synced: passes begin", {{"caches", entries.size()}, {"keys", keys}}); }
 
-  /// Reports changed caches to named watches and passes, once in each turn of the loop for all changes.
+  /// Reports changed caches to named watches and passes, once in each iteration of the loop for all changes.
   void caches_changed_soon() {
     if (change_planned) return;
     change_planned = true;

@@ -216,7 +216,7 @@ Json config(std::string_view name, Json data = Json::object()) {
   return {{"metadata", {{"namespace", "ns"}, {"name", name}}}, {"data", std::move(data)}};
 }
 
-/// Keeps the lines.
+/// Stores the logged lines.
 class LineLogger final : public core::Logger {
  public:
   void log(core::Level level, std::string_view message, std::vector<core::Field> fields) override {

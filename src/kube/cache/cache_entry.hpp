@@ -24,7 +24,7 @@ struct CacheEntry {
   std::uint64_t lists_needed = 1;  ///< synced() is false until the watch has completed this many lists.
 
   [[nodiscard]] bool synced() const { return cache->synced() && watch->stats().complete_lists >= lists_needed; }
-  /// Requests a new list. synced() is false until the contents are no older than this call.
+  /// Requests a new list. synced() is false until that list is complete.
   void renew() {
     lists_needed = watch->stats().complete_lists + 1;
     watch->relist_from_now();

@@ -24,7 +24,7 @@ class NamedWatchesTest : public testing::Test, protected ClientFixture {
     loop.run_ready();
     return found;
   }
-  /// Answers the watch that was just opened with these objects.
+  /// Sends these objects as the answer to the watch that was just opened.
   FakeTransport::Opened list(const std::vector<core::Json>& objects) {
     auto stream = api.take_stream();
     stream.head();

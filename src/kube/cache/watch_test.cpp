@@ -15,7 +15,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
-/// Keeps the warnings.
+/// Stores the logged warnings.
 class WarningLogger final : public core::Logger {
  public:
   void log(core::Level level, std::string_view message, std::vector<core::Field> fields) override {
@@ -348,7 +348,7 @@ TEST_F(WatchTest, VeryShortWatchesAreFailures) {
   loop.advance(10s);
   stream.end();
   loop.run_ready();
-  auto next = api.take_stream();  // the first one lasted long enough
+  auto next = api.take_stream();  // the first watch lasted long enough
   next.head();
   loop.advance(500ms);
   next.end();

@@ -288,7 +288,7 @@ struct Client::Impl : std::enable_shared_from_this<Client::Impl> {
     core::Error error = error_from_response(status, reply->headers, reply->body);
     const core::Retry retry = core::retry_of(error.code);
     if (retry == core::Retry::kRenewCredentials && !call->renewed) return renew(call, std::move(error));
-    // The server may have failed after the write. Webhooks are called before it, so if one fails, nothing was written.
+    // The server may have failed after the write. It calls webhooks before the write: if a webhook fails, nothing was written.
     const bool unknown = status >= 500 && error.message.find("failed calling webhook") == std::string::npos;
     if (call->write && unknown && error.code == core::ErrorCode::kInternal) error.code = core::ErrorCode::kUnknownOutcome;
     if (retry == core::Retry::kLater && error.retry_after && retry_after(call, *error.retry_after)) return;

@@ -6,8 +6,9 @@
 // opened). The caller handles everything else: a level-triggered controller plans again.
 //
 // Requires: all calls are on the loop; loop, transport and credentials outlive the client.
-// Guarantees: `done` is called once, in a later turn of the loop, unless the client is destroyed before. With lease_deadline,
-// writes are fenced: a write is refused (kCancelled) unless we lead, and its deadline is before the end of the lease.
+// Guarantees: `done` is called once, in a later iteration of the loop, unless the client is destroyed before. With
+// lease_deadline, writes are fenced: a write is refused (kCancelled) unless we lead, and its deadline is before the end of the
+// lease.
 //
 // Folder src/kube/client: credentials, and requests to the API server. Uses net.
 #pragma once
@@ -126,7 +127,7 @@ class Client {
   /// Returns the time by which writes must have ended: lease_margin before the end of the lease. Returns nullopt if we do not
   /// lead, and the largest time if writes are not fenced. Writes to other servers must obey it as well.
   [[nodiscard]] std::optional<core::MonoTime> write_deadline() const;
-  /// Replaces ClientOptions::lease_deadline. The election calls it, because it is created after the client.
+  /// Replaces ClientOptions::lease_deadline. The election calls this, because it is created after the client.
   void set_lease_deadline(std::function<std::optional<core::MonoTime>()> hook);
 
  private:

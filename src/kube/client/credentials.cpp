@@ -152,8 +152,7 @@ class SourceCredentials final : public Credentials {
     if (!reads_files()) return;
     const core::Duration period = source_.token_file.empty() ? kCertificateReread : kTokenReread;
     timer_.set(period, [this] {
-      // Nothing waits for this read: callers of refresh() wait for a read or a plugin run that started after their
-      // call.
+      // Nothing waits for this read: callers of refresh() wait for a read or a plugin run that refresh() has started.
       read_again({});
       schedule();
     });
@@ -216,7 +215,7 @@ class SourceCredentials final : public Credentials {
   void finish(const core::Result<void>& result) {
     const std::vector<Done> waiting = std::exchange(waiting_, {});
     for (const Done& done : waiting) {
-      // Calls back in a later turn, so that refresh() calls no caller back before it returns.
+      // Calls back in a later iteration of the loop, so that refresh() calls no caller back before it returns.
       loop_.after(core::Duration{0}, [done, result, weak = std::weak_ptr<bool>(alive_)] {
         if (!weak.expired()) done(result);
       });
