@@ -106,8 +106,9 @@ void DeclaredState::unmet_nodeset(const Json& nodeset, std::vector<std::string>&
     ++have;
     const std::string node_name = slurm_node_of(pod);
     const HoldOracle::Hold hold = holds_.on(controller, node_name);
-    // A worker of the other scalingMode stays if a user has cordoned it or its Slurm node, because its successor would not be
-    // cordoned. With scalingMode DaemonSet, it may have no Kubernetes node to move to.
+    // A worker of the other scalingMode stays if a user has cordoned the worker or its Slurm node, because its successor would
+    // not be cordoned. With scalingMode DaemonSet, such a worker may come on top of the wanted ones, because there may be no
+    // Kubernetes node for its successor.
     if (bound_to_hosts(nodeset) != bound_to_host(pod)) {
       if (!pod_cordoned(pod) && !hold.drain && !hold.down) out.push_back("pod " + key.str() + " is of the other scalingMode");
       if (bound_to_hosts(nodeset)) ++left;
@@ -305,8 +306,8 @@ void DeclaredState::unmet_token(const Json& object, std::vector<std::string>& ou
   if (core::get_bool(secret, {"immutable"}) == spec.refresh) {
     out.push_back(fmt::format("the Secret of {} {} change", who, spec.refresh ? "cannot" : "can"));
   }
-  // Close to the expiry, the status may call the token valid or expired, because its times are those of its request or of its
-  // signature.
+  // Close to the expiry, the status may report the token as valid or as expired, because the status may count the lifetime
+  // from the token's request or from its signature.
   constexpr core::Duration kMoment{10000};
   const core::Duration left = expires - loop_.clock().wall().since_epoch;
   if (spec.refresh && left <= core::Duration{0}) out.push_back("the token of " + who + " has expired");

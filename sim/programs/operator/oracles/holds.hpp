@@ -25,8 +25,8 @@ class HoldOracle {
   /// A drain or DOWN that an administrator set and has not undone.
   struct Hold {
     bool drain = false, down = false;
-    std::string reason;  ///< The reason of the drain.
-    /// Set when the record is deleted: the objects that keep the drain. While both exist, the next record must be drained.
+    std::string reason;  ///< The reason of the drain or DOWN.
+    /// The objects that keep the drain, set when the record is deleted. While both exist, the next record must be drained.
     std::string nodeset_uid, controller_uid;
     core::MonoTime since;
   };

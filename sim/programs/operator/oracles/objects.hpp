@@ -60,7 +60,7 @@ std::string pinned_to(const core::Json& pod);
 std::string daemon_name_of(const core::Json& node);
 
 // For Slurm's nodes.
-/// Reports whether Slurm runs nothing on the node, and starts nothing.
+/// Reports whether Slurm runs no job on the node and starts none: the node is drained or down, or has no record.
 bool idle_and_held(const SimSlurm& slurm, const std::string& name);
 /// Returns a description: state, reason, whether the node has a comment, and a job on it.
 std::string shown(const SimSlurm& slurm, const SimNode& node);

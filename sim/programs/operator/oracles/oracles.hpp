@@ -1,5 +1,5 @@
-// The oracles that judge the operator. Each listens to the simulated cluster and reports violations. The comment at the top of
-// its header says what it checks.
+// The oracles that check the operator. Each oracle listens to the simulated cluster and reports violations. The comment at the
+// top of its header describes what the oracle checks.
 //
 // jobs, workers, holds, drains, replicas, claims, secrets, tokens and writes check at all times. service checks once everything
 // is settled. At the end, declared_state checks, and final_state must be equal for all histories.

@@ -135,8 +135,8 @@ void ServiceOracle::look_at_restapis() {
   }
 }
 
-/// All daemons must have the configuration that slurmctld loads: a slurmd that started meanwhile must not keep the previous
-/// one.
+/// Checks that all slurmds have slurmctld's configuration. A slurmd that starts during a change must not keep the previous
+/// configuration.
 void ServiceOracle::look_at_slurmds() {
   for (const auto& [host, cluster] : site_.clusters()) {
     if (!acts_in(namespaces_, cluster->controller.ns)) continue;
