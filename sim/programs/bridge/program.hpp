@@ -32,7 +32,7 @@ class BridgeProgram final : public Program {
   std::function<void(const plan::Plan&)> on_plan;
   std::function<SlurmFault(const net::HttpRequest&)> on_request;
 
-  // Program.
+  // Implements Program.
   [[nodiscard]] std::string name() const override { return "bridge"; }
   void install(World& world) override;
   [[nodiscard]] std::unique_ptr<ProgramProcess> start(World& world, int which, int slot) override;

@@ -38,7 +38,7 @@ class EnlistHost final : public enlist::Host {
   static constexpr const char* kSlurmdUnit = "slurmd.service";
   static constexpr const char* kSlurmdDefaults = "/etc/default/slurmd";
 
-  // enlist::Host.
+  // Implements enlist::Host.
   core::Result<enlist::Output> run(const std::vector<std::string>& arguments, std::chrono::milliseconds limit,
                                    const std::string& input) override;
   core::Result<std::string> read(const std::filesystem::path& file) override;
@@ -91,7 +91,7 @@ class EnlistHost final : public enlist::Host {
   std::string hostname, address;
   bool disk_full = false;
   bool lost = false;          ///< Nobody turns the host on or reconnects it.
-  bool check_passes = true;   ///< Whether the check script succeeds from now on.
+  bool check_passes = true;   ///< Whether the check script succeeds.
   bool check_passed = false;  ///< The check script has passed at least once.
   bool dead = false;          ///< The program on this host has died, so its further actions have no effect.
   /// If set, called when a fault ends the program on this host, in place of ending that program.
@@ -112,7 +112,7 @@ class EnlistHost final : public enlist::Host {
   int boots_ = 1;
   std::int64_t booted_ = 0;
   std::set<std::string> enabled_;
-  // slurmd's service.
+  // The state of slurmd's service.
   std::string node_;
   std::vector<std::string> arguments_;
   int pid_ = 0, last_pid_ = 100;

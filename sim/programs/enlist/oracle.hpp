@@ -68,7 +68,7 @@ class EnlistOracle final : public Oracle {
   [[nodiscard]] bool abandoned(const std::string& key) const { return abandoned_.contains(key); }
   /// Reports whether the coordinator has forgotten the host of this node without having cleaned the host.
   [[nodiscard]] bool was_abandoned(const std::string& node) const;
-  /// Records that a user lets a host join, so that it may have files of slurm-enlist.
+  /// Records that a user lets a host join. From then on, the host may have files of slurm-enlist.
   void joins(const EnlistHost& host) { clean_.erase(&host); }
   /// Checks a request of the coordinator to slurmrestd before it is sent.
   void request(const net::HttpRequest& request);
@@ -82,7 +82,7 @@ class EnlistOracle final : public Oracle {
   void wants(const EnlistHost& host, const std::string& pool) { wanted_[&host] = pool; }
   [[nodiscard]] const std::map<const EnlistHost*, std::string>& wanted() const { return wanted_; }
 
-  // Oracle.
+  // Implements Oracle.
   void log_line(std::string_view line) override { search(line, "a log"); }
   [[nodiscard]] std::vector<std::string> unmet() const override;
 
@@ -118,10 +118,10 @@ class EnlistOracle final : public Oracle {
   std::map<std::string, core::MonoTime> foreign_;  ///< When somebody else last changed a node.
   std::map<std::string, core::MonoTime> heard_;    ///< When the coordinator last answered an agent, by the key of its host.
   std::map<std::string, core::MonoTime> people_;   ///< When people last drained or resumed a node by the coordinator, by node.
-  std::map<std::string, core::MonoTime> stopped_;  ///< When an agent stopped slurmd because the node leaves, by node.
+  std::map<std::string, core::MonoTime> stopped_;  ///< When an agent last stopped slurmd and its service, by node.
   std::map<std::string, core::MonoTime> deleted_;  ///< When the coordinator deleted a record, by node.
   std::map<std::string, std::string> words_;       ///< The words of --conf that a node must have for itself, by node.
-  std::map<std::string, std::string> abandoned_;   ///< The nodes that were forgotten before their host was clean, by its key.
+  std::map<std::string, std::string> abandoned_;   ///< The forgotten nodes whose host was not clean, by the host's key.
   std::set<std::string> asked_, leaving_;          ///< The nodes that were (perhaps) asked to leave; those that must leave.
   std::set<std::string> gone_pools_;               ///< The pools that were removed and not created again.
   std::set<const EnlistHost*> clean_;              ///< The hosts that have left and have not joined again.

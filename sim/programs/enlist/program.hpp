@@ -68,7 +68,7 @@ class EnlistProgram final : public Program {
   /// Writes another auth key for slurmctld, which reads the key when it starts or is reconfigured.
   void change_key(World& world);
 
-  // Program.
+  // Implements Program.
   [[nodiscard]] std::string name() const override { return "enlist"; }
   [[nodiscard]] int processes() const override { return 1 + kHosts; }
   void install(World& world) override;

@@ -45,7 +45,7 @@ class ExampleProgram final : public Program {
   /// Returns the disk, as the process in this slot of the world reaches it.
   [[nodiscard]] std::shared_ptr<example::Disk> disk(World& world, int slot);
 
-  // Program.
+  // Implements Program.
   [[nodiscard]] std::string name() const override { return "keep-files"; }
   void install(World& world) override { oracle_ = std::make_unique<FolderOracle>(world.oracles()); }
   [[nodiscard]] std::unique_ptr<ProgramProcess> start(World& world, int which, int slot) override;

@@ -32,7 +32,7 @@ class OperatorProgram final : public Program {
   [[nodiscard]] OperatorOracles& oracles() { return *oracles_; }
   [[nodiscard]] Server& server() { return *tap_; }
 
-  // Program.
+  // Implements Program.
   [[nodiscard]] std::string name() const override { return "operator"; }
   [[nodiscard]] int processes() const override { return options_.processes; }
   void install(World& world) override;

@@ -149,7 +149,7 @@ void OperatorWorkload::help_by_hand() {
   if (slurm == nullptr) return;
   for (const auto& [id, job] : slurm->jobs()) {
     slurm->resume(id);
-    // The user notices that the job never ran.
+    // Cancels a job that never ran, as its user would do.
     if (job.unlaunched) slurm->cancel(id);
     // A job that is pending in a partition that is to be removed may wait for ever, and keeps the partition.
     const auto partition = slurm->partitions().find(job.request.partition);

@@ -17,7 +17,7 @@ class OperatorWorkload final : public Workload {
  public:
   OperatorWorkload(World& world, History& history, OperatorProgram& program);
 
-  // Workload.
+  // Implements Workload.
   void found() override;
   [[nodiscard]] std::vector<Action> actions() override;
   void act_apart() override;

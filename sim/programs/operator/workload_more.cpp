@@ -49,7 +49,7 @@ void OperatorWorkload::fill_more() {
                       world_.kube().nodes().preempt({World::kNamespace, pod});
                     }});
   extra_.push_back({2, [=, this] {
-                      // Only probes fail. slurmctld and the clients of slurmd wait longer than the load lasts.
+                      // Under load, only probes fail. slurmctld and the clients of slurmd wait longer than the load lasts.
                       const std::string node = kube_node();
                       world_.oracles().note("machine " + node + " is under load");
                       world_.kube().nodes().load_node(node, true);

@@ -68,7 +68,7 @@ class JobOracle {
   void clocks_differ(core::Duration by) { clocks_differ_ = clocks_differ_ + by; }
   /// Notes that the operator asks to delete this pod, whose node an administrator has freed since the operator's last look.
   void overtaken(const kube::Key& pod) { asked_[pod] = Blame::kAdmin; }
-  /// Notes that the operator deleted the record of a node that ran nothing.
+  /// Notes that the operator deleted the record of a node without jobs.
   void fenced(const SimNode& record);
   /// Notes that an administrator removes the drain of a node, or brings it up again.
   void freed(const SimNode& record);
@@ -88,7 +88,7 @@ class JobOracle {
     std::optional<core::MonoTime> off{}, cut{}, probed{};  ///< The worker last failed, was cut off, was ended by a probe.
     Blame by = Blame::kUser;                               ///< The cause of the worker's deletion.
     bool owned = true;                                     ///< A NodeSet owns the worker. Other workers are unmanaged.
-    std::optional<core::MonoTime> adopted{}, left{};       ///< When a NodeSet last adopted the worker, or left it.
+    std::optional<core::MonoTime> adopted{}, left{};       ///< When the worker was last adopted, and last lost its owner.
     std::optional<core::MonoTime> open{};                  ///< Since when the worker lacks the budget's label.
     std::optional<core::MonoTime> freed{};                 ///< When an administrator last freed the worker's node.
   };

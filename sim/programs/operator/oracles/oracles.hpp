@@ -64,7 +64,7 @@ class OperatorOracles final : public Oracle {
   /// Returns how often things that users notice were started: daemons ("slurmctld demo"), and workers ("pod cpu-0").
   [[nodiscard]] core::Json starts() const;
 
-  // Oracle.
+  // Implements Oracle.
   void accident(const std::string& pod, Accident what) override { jobs_.accident(pod, what); }
   void clock_jumps(core::Duration by) override { jobs_.clocks_differ(core::Duration{std::abs(by.count())}); }
   void log_line(std::string_view line) override { secrets_.log_line(line); }
