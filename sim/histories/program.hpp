@@ -42,7 +42,7 @@ class Workload {
   [[nodiscard]] virtual std::vector<Action> actions() = 0;
   /// Called after each action of the storm, for actions that the workload draws from its own random sources.
   virtual void act_apart() {}
-  /// Called before each action, after some time has passed, so that the workload can record the state of the world.
+  /// Called after each action of the storm, when some time has passed, so that the workload can record the state of the world.
   virtual void look() {}
   /// Called when the storm is over and nothing fails any more: brings about the declared state, and checks that it is reached
   /// and kept. Returns what is wrong.

@@ -62,8 +62,8 @@ std::string DeclaredState::rolled_revision(const Json& nodeset) const {
   return label(*newest, api::kLabelRevisionHash);
 }
 
-/// All nodes must have the features of their Kubernetes node. Nodes of workers that were updated in place must also have those
-/// of the template.
+/// Checks that the node has exactly the features of its Kubernetes node. If the worker was updated in place, the node must also
+/// have exactly the features of the template.
 void DeclaredState::unmet_features(const Json& nodeset, const Json& pod, const Json& host, const SimNode& node,
                                    std::vector<std::string>& out) const {
   const bool in_place = !annotation(pod, api::kAnnotationCreatedRevision).empty() &&
@@ -122,8 +122,7 @@ void DeclaredState::unmet_nodeset(const Json& nodeset, std::vector<std::string>&
     // A pod without a slurmd may still be Ready, because a kubelet without connection cannot report that its pod has failed.
     if (!runs_slurmd(*site->second, node_name, pod)) out.push_back("pod " + key.str() + " has no slurmd");
     const Json* host = api_.peek(kinds::kNode, {"", text_at(pod, {"spec", "nodeName"})});
-    // The node of a worker of the newest template has all features of the template and of its Kubernetes node, however it got
-    // them.
+    // Checks the features of every worker's node, also if slurmd started before the features were changed.
     if (host != nullptr) unmet_features(nodeset, pod, *host, *node, out);
     const std::optional<int> weight = weight_of(nodeset);
     if (weight && !newest.empty() && label(pod, api::kLabelRevisionHash) == newest && node->weight != *weight)

@@ -57,7 +57,7 @@ class HoldOracle {
   const Looks& looks_;
   Tell violation_;
   std::map<std::pair<kube::Key, std::string>, Hold> foreign_;  ///< The holds, by Controller and node.
-  /// The nodes that an administrator drained and undrained.
+  /// The nodes that an administrator drained and then undrained, by Controller.
   std::set<std::pair<kube::Key, std::string>> freed_;
   std::map<kube::Key, core::MonoTime> changed_;  ///< Maps a Kubernetes node or NodeSet to the time of its last change.
   std::map<kube::Key, core::MonoTime> left_;     ///< Maps a worker to when it last ended, was deleted, or vanished.
