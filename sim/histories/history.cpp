@@ -138,7 +138,7 @@ std::vector<Workload::Action> History::accidents() {
   };
   const auto which = [this] { return static_cast<int>(random_.below(static_cast<std::uint64_t>(world_.process_count()))); };
   std::vector<Workload::Action> out;
-  // Draws in this order with every compiler.
+  // Separate statements draw the random numbers in the same order with every compiler.
   const auto for_some = [=, this](void (World::*accident)(int, Duration), std::int64_t least, std::int64_t most) {
     return [=, this] {
       const int process = which();

@@ -19,12 +19,12 @@ namespace sim {
 class History;
 class World;
 
-/// One process of a program, on its own host. Destroying it simulates a crash.
+/// One process of a program, on its own host. Destroying the object simulates a crash.
 class ProgramProcess {
  public:
   virtual ~ProgramProcess() = default;
   [[nodiscard]] virtual SimHost& host() = 0;
-  /// Reports whether this is the process that acts, if there are several.
+  /// Reports whether this process is the leader, if the program has several processes.
   [[nodiscard]] virtual bool leads() const { return true; }
 };
 
@@ -42,7 +42,7 @@ class Workload {
   [[nodiscard]] virtual std::vector<Action> actions() = 0;
   /// Called after each action of the storm, for actions that the workload draws from its own random sources.
   virtual void act_apart() {}
-  /// Called before each next action, after some time has passed, so that the workload can record what it sees.
+  /// Called after each action of the storm, when some time has passed, so that the workload can record the state of the world.
   virtual void look() {}
   /// Called when the storm is over and nothing fails any more: brings about the declared state, and checks that it is reached
   /// and kept. Returns what is wrong.

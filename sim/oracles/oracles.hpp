@@ -36,7 +36,7 @@ class Oracles {
   Oracles(const Oracles&) = delete;
   Oracles& operator=(const Oracles&) = delete;
 
-  /// Adds an oracle. It must live until the last event.
+  /// Adds an oracle, which must live until the last event.
   void add(Oracle& oracle) { oracles_.push_back(&oracle); }
 
   [[nodiscard]] const std::vector<std::string>& violations() const { return violations_; }
@@ -47,7 +47,7 @@ class Oracles {
   void note(std::string text);
   [[nodiscard]] const std::deque<std::string>& notes() const { return notes_; }
 
-  // Forwarded to all oracles.
+  // These functions call the same function of all oracles.
   void accident(const std::string& pod, Accident what);
   void clock_jumps(core::Duration by);
   void log_line(std::string_view line);

@@ -25,7 +25,7 @@ using core::Json;
 namespace res = kube::resources;
 
 constexpr Duration kLimit{std::chrono::hours{2}};
-/// The time in which slurmrestd 26.05 lists five jobs was 2 ms, with 1,300 jobs on the local cluster.
+/// slurmrestd 26.05 took 2 ms for each five jobs in a list, measured with 1,300 jobs on the local cluster.
 constexpr std::size_t kMilliseconds = 2, kJobs = 5;
 
 /// Reports whether the request is one of a poll, which reads all nodes, jobs or partitions.
@@ -71,7 +71,7 @@ class Bench {
   SimSlurm& slurm() { return program().slurm(); }
   double bridge_cpu() { return world_.process(0)->host().cpu(); }
 
-  /// Counts the request, and delays a list of jobs as much as a real slurmrestd takes for it: the bridge polls less often when
+  /// Counts the request. Delays a list of jobs for as long as a real slurmrestd takes, because the bridge polls less often when
   /// polls take long.
   SlurmFault slowed(const net::HttpRequest& request) {
     ++(is_poll(request) ? polls_ : others_);
@@ -111,7 +111,7 @@ class Bench {
     }));
   }
 
-  /// Creates so many more pods, and runs until all of them are bound or wait in the queue.
+  /// Creates `more` pods, and runs until each pod is bound or waits in the queue.
   bool time_pods(int more) {
     for (int i = 0; i < more; ++i) {
       Json pod = bridge_pod("p" + std::to_string(pods_++), "1", "1000Mi");

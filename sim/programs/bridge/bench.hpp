@@ -2,8 +2,8 @@
 //
 //   sim::print_bridge_bench({.pods = 5000, .nodes = 1000});
 //
-// The figures exclude the costs of the simulated parts. slurmrestd answers within milliseconds whatever its size, so the bridge
-// polls it more often than a real one with thousands of jobs.
+// The figures exclude the costs of the simulated parts. The simulated slurmrestd takes as long for a list of jobs as a real
+// one, because the bridge polls less often when polls take long. It answers all other requests within milliseconds.
 //
 // Folder sim/programs/bridge: slurm-bridge in the simulator: its process, what its users do, and its oracle. Uses sim/histories
 // and bridge.
@@ -12,8 +12,8 @@
 namespace sim {
 
 struct BridgeBenchOptions {
-  int pods = 5000;   ///< A fifth of them is created last, when the nodes are full.
-  int nodes = 1000;  ///< Each has room for four pods.
+  int pods = 5000;   ///< The number of pods. A fifth is created last, when the nodes are full.
+  int nodes = 1000;  ///< The number of nodes. Each node has room for four pods.
 };
 
 /// Registers the nodes, and creates the pods. Prints the cost of the passes, the requests to slurmrestd at rest (first without

@@ -29,7 +29,7 @@ bool gated(const Json& pod) {
   return gates != nullptr && std::ranges::any_of(*gates, [](const Json& gate) { return gate["name"] == bridge::kGate; });
 }
 
-/// Returns the job that the pod was placed for: "NUMBER.SUBMITTED". "": it was not placed.
+/// Returns the job that the pod was placed for, as "NUMBER.SUBMITTED"; "" if the pod was not placed.
 std::string record_of(const Json& pod) {
   const Json* all = core::find(pod, {"spec", "tolerations"});
   for (const Json& one : all == nullptr || gated(pod) ? Json::array() : *all) {
@@ -50,7 +50,7 @@ std::string reason(const Json& pod, std::string_view type) {
   return "";
 }
 
-/// Returns the node of each term of the pod's required node affinity; "" for a term that does not pin it to one.
+/// Returns the node of each term of the pod's required node affinity; "" for a term that does not pin the pod to one node.
 std::set<std::string> pins_of(const Json& pod) {
   std::set<std::string> out;
   const Json* terms = core::find(
@@ -210,13 +210,13 @@ void BridgeOracle::changed(const Json& before, const Json& after) {
   const std::string uid = text(after, {"metadata", "uid"});
   if (gated(before) && !gated(after) && !freed_.contains(uid)) placed(after);
   if (!condition(after, bridge::kConditionEnded) || condition(before, bridge::kConditionEnded)) return;
-  // The bridge ends the pod. It may do so before it hears of the loss, because the end of the job was near.
+  // The bridge has ended the pod. For these reasons, it may do so without knowing of the loss, because the job's end was near.
   static const std::set<std::string> kWithoutLoss{"NotBound", "TimedOut", "Preempted"};
   if (lost_alive_.contains(record_of(after)) && !kWithoutLoss.contains(reason(after, bridge::kConditionEnded)))
     violation(name_of(after) + " is ended, but slurmctld has only lost its job");
   bool refused = false;
   for (const auto& [id, job] : slurm_.jobs()) {
-    // To read the comment of each job of a large cluster would take long.
+    // Looks for the uid first, because it would take long to parse the comment of each job of a large cluster.
     if (job.request.admin_comment.find(uid) == std::string::npos || !is_ours(job) || !pods_of(job).contains(uid)) continue;
     if (job.state != SimJob::State::kFailed) return;
     refused = true;
@@ -243,7 +243,7 @@ void BridgeOracle::placed(const Json& pod) {
   const std::int64_t news = kNews.count() / 1000;
   if (job.state != SimJob::State::kRunning && (job.state == SimJob::State::kPending || job.end + news < slurm_.now_seconds()))
     return violation(fmt::format("{} is placed for job {}, which is {}", name, id, to_string(job.state)));
-  // Slurm frees the nodes of an external job before its pod is gone.
+  // Slurm frees the nodes of an external job before the job's pod is gone, so another pod may still run on the node.
   for (const auto& [key, stored] : api_.store().all("pods")) {
     const Json& other = stored->body;
     const bool there = text(other, {"spec", "nodeName"}) == node ||
@@ -291,7 +291,7 @@ void BridgeOracle::wrong_pods(Wrong& out) const {
     ++gangs[id].first;
     const std::string node = text(pod, {"spec", "nodeName"});
     const Json* kube_node = api_.peek(res::kNode, {"", node});
-    // Nobody can end a pod on a node that is away.
+    // Nobody can end a pod on a Kubernetes node that is gone or not ready.
     if (kube_node == nullptr || !is_ready(*kube_node)) continue;
     const SimJob* job = job_of(pod);
     if (job == nullptr || !job->holds(node))

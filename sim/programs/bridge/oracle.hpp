@@ -1,6 +1,6 @@
 // The oracle of the bridge. It checks these rules against the simulated Slurm and Kubernetes, not against the bridge's reports:
 //
-// 1. The bridge touches no job and no drain of others.
+// 1. The bridge neither changes nor ends jobs of others, and does not undo their drains.
 // 2. A pod is placed only for a running job of its own that holds the node, and not beside a pod whose job has ended. A placed
 //    pod does not outlive its job for longer than the limit.
 // 3. No job waits or runs without a pod for longer than the limit, and no pod has two jobs.
@@ -9,8 +9,8 @@
 // 6. A pod whose job slurmctld lost with its state is not ended, because nobody knows whether the pod may still use its node.
 // 7. The bridge creates no node that Slurm has. It changes or deletes only nodes that it created, deletes none that a job or
 //    somebody else holds, and never removes its own mark.
-// 8. Slurm has the labelled nodes, and no other nodes of the bridge. A node has the taint if Slurm has it. The bridge drains a
-//    node if it takes no pods, and only then. None of these states is wrong for longer than the limit.
+// 8. Slurm has the labelled nodes, and no other nodes of the bridge. A Kubernetes node has the taint if Slurm has the node. The
+//    bridge drains a node if and only if the node takes no pods. No deviation from these states lasts longer than the limit.
 // 9. A node with a slurmd lists the job of each pod that the bridge runs there, from before the pod is placed until it has
 //    ended, because the prolog of the node reads the list to hold native jobs back.
 #pragma once
@@ -44,18 +44,18 @@ class BridgeOracle final : public Oracle {
   /// Returns the pods whose jobs slurmctld has lost. Only an administrator ends them.
   [[nodiscard]] std::vector<std::string> stranded() const;
   /// Checks the whole state. Call it about every second. Time counts against the limits only while `fair` is true: no fault is
-  /// active, and nothing else keeps the bridge from its work.
+  /// active, and nothing else prevents the bridge from working.
   void look(bool fair);
 
   [[nodiscard]] std::vector<std::string> unmet() const override;
 
-  /// The longest fair time for which something may be wrong.
+  /// A problem may last for this long. Only the time with `fair` counts: see look().
   static constexpr core::Duration kLimit{180000};
-  /// A pod may still be placed this long after the end of its job, because the bridge reads the job live just before.
+  /// A pod may still be placed this long after the end of its job, because the job may end after the bridge has read the job.
   static constexpr core::Duration kNews{20000};
 
  private:
-  /// Problems that must not last. Maps the object that has the problem to its description.
+  /// Problems that must not last. Maps an object and the kind of problem, such as "gate UID", to a description of the problem.
   using Wrong = std::map<std::string, std::string>;
 
   [[nodiscard]] bool is_ours(const SimJob& job) const;
@@ -65,12 +65,12 @@ class BridgeOracle final : public Oracle {
   [[nodiscard]] Wrong wrong() const;
   [[nodiscard]] const SimJob* job_of(const core::Json& pod) const;
   [[nodiscard]] bool is_stranded(const core::Json& pod) const;
-  /// Returns a pod that holds the node though its job is lost, or "".
+  /// Returns a pod on the node whose job slurmctld has lost; "" if there is none.
   [[nodiscard]] std::string stranded_on(const std::string& node) const;
   void wrong_pods(Wrong& out) const;
   void wrong_jobs(Wrong& out) const;
   void wrong_nodes(Wrong& out) const;
-  /// Returns what is wrong with a node, or "". Either argument may be null.
+  /// Returns what is wrong with the Kubernetes node `host` or the Slurm node `node`; "" if nothing is. Either may be null.
   [[nodiscard]] std::string wrong_with(const core::Json* host, const SimNode* node) const;
   [[nodiscard]] bool names_unknown_partition(const core::Json& host) const;
   void changed(const core::Json& before, const core::Json& after);
@@ -91,10 +91,10 @@ class BridgeOracle final : public Oracle {
   SimSlurm& slurm_;
   std::string installation_;
   std::set<std::string> freed_;  ///< The uids of pods whose gates somebody else has removed.
-  // Jobs that slurmctld has lost with its state: "NUMBER.SUBMITTED".
+  // The jobs that slurmctld has lost with its state, each as "NUMBER.SUBMITTED".
   std::set<std::string> lost_;
   std::set<std::string> lost_alive_;             ///< The jobs in lost_ that had not ended.
-  std::map<std::string, core::Duration> lasts_;  ///< The fair time for which each problem has lasted.
+  std::map<std::string, core::Duration> lasts_;  ///< How long each problem has lasted while `fair`.
   std::optional<core::MonoTime> looked_;
 };
 

@@ -1,4 +1,4 @@
-// What the oracle says about nodes.
+// The part of the bridge's oracle that checks nodes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -44,7 +44,8 @@ bool BridgeOracle::is_ours(const SimNode& node) const {
 
 // --- What the bridge does ---------------------------------------------------------------------------------------------
 
-/// slurmctld refuses the name of a node that it has; before 26.05 it deletes that node, if it is idle.
+/// Checks that Slurm does not have the node yet. slurmctld refuses the name of a node that it has. Before 26.05, it deletes
+/// that node if the node is idle.
 void BridgeOracle::check_creation(const std::string& line) {
   const auto lines = read_slurm_conf(line);
   const std::string name = lines && !lines->empty() ? word(lines->front(), "nodename") : "";

@@ -21,7 +21,7 @@ namespace res = kube::resources;
 constexpr const char* kConf =
     "ClusterName=c\nSlurmctldHost=ctld(127.0.0.1)\nMaxNodeCount=4\nSlurmUser=slurm\nPartitionName=all Nodes=ALL Default=YES\n";
 
-/// Does by hand what the bridge would do.
+/// The tests do by hand what the bridge would do.
 struct BridgeOracleTest : testing::Test {
   SimLoop loop{1};
   SimKube kube{loop, loop.random().fork()};
@@ -40,7 +40,7 @@ struct BridgeOracleTest : testing::Test {
     }
   }
 
-  /// Only the key of the taint counts.
+  /// Adds the bridge's taint to a node. The oracle reads only the key of the taint.
   void taint(const std::string& node) {
     kube.api().modify(res::kNode, {"", node}, [](Json& one) {
       one["spec"]["taints"] = Json::array({{{"key", bridge::kTaintManagedNode}, {"effect", "PreferNoSchedule"}}});
@@ -250,7 +250,7 @@ TEST_F(BridgeOracleTest, APodWhoseJobIsLostWithTheStateOfSlurmctldStays) {
   EXPECT_THAT(all.violations(), testing::Contains(HasSubstr("still runs without its job")));
 }
 
-/// The bridge may not have heard of the loss yet.
+/// The bridge may not know yet that slurmctld has lost the job.
 TEST_F(BridgeOracleTest, APodLeavesBeforeItsJobEndsThoughTheJobIsLost) {
   const std::int64_t job = job_for(make_pod("p"));
   place("p", job, node_of(job));

@@ -27,11 +27,12 @@ class BridgeProgram final : public Program {
   [[nodiscard]] BridgeOracle& oracle() { return *oracle_; }
   [[nodiscard]] SlurmRest& rest() { return *rest_; }
 
-  // Called, if set, with each plan of the bridge, and with each of its requests to slurmrestd, which may get a fault.
+  // If set, on_plan is called with each plan of the bridge, and on_request with each of the bridge's requests to slurmrestd.
+  // on_request returns the fault of the request.
   std::function<void(const plan::Plan&)> on_plan;
   std::function<SlurmFault(const net::HttpRequest&)> on_request;
 
-  // Program.
+  // Implements Program.
   [[nodiscard]] std::string name() const override { return "bridge"; }
   void install(World& world) override;
   [[nodiscard]] std::unique_ptr<ProgramProcess> start(World& world, int which, int slot) override;

@@ -81,12 +81,13 @@ std::string notes_of(World& world) {
   return out;
 }
 
-/// Reports whether the tests take hours (make test-long): more histories, and each fault at each write.
+/// Reports whether to run the long tests (make test-long): more histories, and each fault at each write. They take hours.
 bool runs_whole() {
   return std::getenv("SIM_WHOLE") != nullptr;
 }
 
-/// Runs the story once for each fault, at each write of `step` writes. The story must end as it does without a fault.
+/// Runs the story with each fault at every `step`-th write, or at every write in the long tests. The story must end as it does
+/// without a fault.
 void at_some_writes(void (*story)(BridgeOnly&), std::uint64_t step) {
   BridgeOnly plain(7);
   story(plain);
@@ -197,8 +198,8 @@ TEST(BridgeProgram, APodThatNoNodeCanRunIsToldAndStays) {
   EXPECT_THAT(world.oracles().violations(), IsEmpty());
 }
 
-/// slurmctld knows more about nodes than Kubernetes does, and refuses what the bridge thinks possible. The refused job is
-/// listed.
+/// slurmctld refuses a job that the bridge considers possible, because slurmctld knows more about the nodes. The refused job
+/// stays in Slurm's list of jobs.
 TEST(BridgeProgram, APodWhoseJobSlurmRefusesIsNotLost) {
   BridgeOnly world(1);
   world.begin();
@@ -255,7 +256,7 @@ TEST(BridgeProgram, AJobWhosePodGoesWhileSlurmIsAwayIsReleased) {
   for (const auto& [id, job] : world.slurm().jobs()) EXPECT_TRUE(job.ended()) << id;
 }
 
-/// slurmctld may see the job of a pod end before the pod does.
+/// The job of a pod may end in slurmctld before the pod ends.
 TEST(BridgeProgram, TheNextPodWaitsUntilTheEarlierOneIsGone) {
   BridgeOnly world(1);
   world.begin();
@@ -283,7 +284,7 @@ TEST(BridgeProgram, TheNextPodWaitsUntilTheEarlierOneIsGone) {
   EXPECT_THAT(world.oracles().violations(), IsEmpty());
 }
 
-/// Users can change labels and annotations. The job of a running pod must not end for that.
+/// Users can change labels and annotations. Such a change must not end the job of a running pod.
 TEST(BridgeProgram, ARunningPodThatLosesItsWordsKeepsItsJob) {
   BridgeOnly world(1);
   world.begin();
@@ -307,7 +308,7 @@ TEST(BridgeProgram, ARunningPodThatLosesItsWordsKeepsItsJob) {
   EXPECT_THAT(world.oracles().violations(), IsEmpty());
 }
 
-/// slurmctld counts its jobs from 1 again, and passes the number of the pod's job.
+/// After the loss of its state, slurmctld counts jobs from 1 again, so another job gets the number of the pod's lost job.
 TEST(BridgeProgram, APodOutlivesTheStateOfSlurmctld) {
   BridgeOnly world(1);
   world.begin();
@@ -328,7 +329,7 @@ TEST(BridgeProgram, APodOutlivesTheStateOfSlurmctld) {
   EXPECT_THAT(world.oracles().violations(), IsEmpty());
 }
 
-/// slurmctld forgets an ended job after MinJobAge. Younger jobs show that it has not lost its state.
+/// slurmctld forgets an ended job after MinJobAge. Newer jobs show that slurmctld has not lost its state.
 TEST(BridgeProgram, APodWhoseJobEndedLongAgoEndsWhenTheBridgeIsBack) {
   BridgeOnly world(1);
   world.begin();
@@ -351,7 +352,7 @@ TEST(BridgeProgram, APodWhoseJobEndedLongAgoEndsWhenTheBridgeIsBack) {
   EXPECT_EQ(world.phase("q"), "Running");
 }
 
-/// The kubelet of the pod is away, so nobody can end the pod. Its job does not wait for ever.
+/// The pod's kubelet does not answer, so nobody can end the pod. After a limit, the bridge cancels the job all the same.
 TEST(BridgeProgram, ASilentNodeLosesTheJobsOfItsPods) {
   BridgeOnly world(1);
   world.begin();
@@ -393,7 +394,7 @@ TEST(BridgeProgram, APodIsGoneBeforeItsJobReachesItsEndAndNotEarlier) {
 
 // --- Nodes ------------------------------------------------------------------------------------------------------------
 
-/// A node is registered, gets another size, is cordoned, and leaves Slurm with its label while a pod runs there.
+/// The labelled nodes are registered. One node gets another partition, and another leaves Slurm because it loses its label.
 void a_node_comes_and_goes(BridgeOnly& world) {
   world.begin();
   EXPECT_THAT(world.settle(5min), IsEmpty());
@@ -452,7 +453,7 @@ TEST(BridgeNodes, AChangedNodeIsMadeAgainWithoutItsPod) {
   EXPECT_THAT(world.oracles().violations(), IsEmpty());
 }
 
-/// slurmctld sends the suspension to the node, where nobody answers.
+/// slurmctld sends the suspension to the node, where no slurmd answers.
 TEST(BridgeNodes, AnExternalNodeGetsJobsAgainAfterASuspension) {
   BridgeOnly world(1);
   world.begin();
@@ -481,7 +482,8 @@ TEST(BridgeNodes, AnExternalNodeGetsJobsAgainAfterASuspension) {
   EXPECT_THAT(world.oracles().violations(), IsEmpty());
 }
 
-/// The label of a busy external node goes: it is drained once, and stays drained (the Go bridge drained and freed it in turn).
+/// A busy external node that loses its label is drained once and stays drained. (The Go bridge drained and freed such a node
+/// alternately.)
 TEST(BridgeNodes, ABusyNodeThatLeavesIsDrainedOnce) {
   BridgeOnly world(1);
   world.begin();
@@ -501,7 +503,7 @@ TEST(BridgeNodes, ABusyNodeThatLeavesIsDrainedOnce) {
   EXPECT_EQ(world.phase("p"), "Running");
 }
 
-/// The Kubernetes node is deleted: its Slurm node goes too (the Go bridge left it for ever).
+/// If a Kubernetes node is deleted, the bridge deletes the Slurm node that it created. (The Go bridge left that node for ever.)
 TEST(BridgeNodes, WithTheKubernetesNodeTheSlurmNodeGoes) {
   BridgeOnly world(1);
   world.begin();

@@ -17,7 +17,7 @@ constexpr Duration kSettle{600000};
 constexpr Duration kLook{1000};
 constexpr const char* kAdmin = "admin";
 
-/// A container that runs until its workload ends it.
+/// A container that runs until BridgeWorkload sets its pod's exit code.
 class BridgePod final : public Process {
  public:
   BridgePod(PodView pod, std::shared_ptr<BridgeWorkload::Ends> ends) : pod_(std::move(pod)), ends_(std::move(ends)) {}
@@ -54,7 +54,7 @@ void BridgeWorkload::watch() {
   program_.oracle().look(fair());
 }
 
-/// Reports whether nothing fails now. A slow slurmrestd is polled so seldom that the limits cannot be kept.
+/// Reports whether there is no fault now. A slow slurmrestd is a fault: the bridge polls it too rarely to meet the limits.
 bool BridgeWorkload::fair() const {
   const FaultRates& rates = world_.faults().rates;
   const SlurmRates& slurm = world_.slurm_rates;
@@ -79,9 +79,9 @@ std::string BridgeWorkload::some_node() {
 }
 
 void BridgeWorkload::make_pod() {
-  // A name may come back.
+  // The name of an earlier pod may be used again.
   const std::string name = "p" + std::to_string(random_.chance(0.2) ? random_.below(5) : static_cast<std::uint64_t>(++pods_));
-  // The last one is more than a node has.
+  // The last pair is more than a node has.
   const auto [cpu, memory] = std::vector<std::pair<const char*, const char*>>{
       {"1", "1000Mi"}, {"500m", "500Mi"}, {"2", "4000Mi"}, {"4", "8000Mi"}, {"4", "9000Mi"}}[random_.below(5)];
   Json pod = bridge_pod(name, cpu, memory);
@@ -98,7 +98,7 @@ void BridgeWorkload::make_pod() {
   (void)world_.api().create(res::kPod, pod);
 }
 
-/// A group of two or three pods. Its PodGroup may be missing.
+/// Creates a group of two or three pods, sometimes without a PodGroup.
 void BridgeWorkload::make_gang() {
   const std::string name = "g" + std::to_string(++pods_);
   const int size = static_cast<int>(random_.between(2, 3));
@@ -120,7 +120,7 @@ void BridgeWorkload::make_member(const std::string& gang, int index) {
   (void)world_.api().create(res::kPod, pod);
 }
 
-/// Makes the pods of a gang again that have ended or are gone, as their owner does.
+/// Recreates the pods of a gang that have ended or are gone, as their owner does.
 void BridgeWorkload::mend_gang() {
   if (gangs_.empty()) return;
   const auto gang = std::next(gangs_.begin(), static_cast<std::ptrdiff_t>(random_.below(gangs_.size())));
@@ -141,7 +141,7 @@ void BridgeWorkload::finish_pod() {
   if (Process* process = world_.kube().nodes().find_process({World::kNamespace, name}, "main")) process->files_changed();
 }
 
-/// Somebody takes the gate away, so that the pod runs without Slurm.
+/// Lets somebody remove the scheduling gate of a pod, so that the pod runs without Slurm.
 void BridgeWorkload::free_pod() {
   const std::string name = some_pod();
   const Json* pod = name.empty() ? nullptr : world_.find(res::kPod, name);
@@ -150,7 +150,7 @@ void BridgeWorkload::free_pod() {
   world_.merge(res::kPod, name, {{"spec", {{"schedulingGates", nullptr}}}});
 }
 
-/// Somebody changes what the bridge wrote to a pod for users.
+/// Lets a user change the label and the annotation that the bridge wrote to a pod.
 void BridgeWorkload::change_words() {
   const std::string name = some_pod();
   if (name.empty()) return;
@@ -164,7 +164,7 @@ void BridgeWorkload::change_words() {
 
 // --- Slurm ------------------------------------------------------------------------------------------------------------
 
-/// slurmctld loses its volume. It counts its jobs from 1 again, and its nodes are made again.
+/// Lets slurmctld lose its volume. slurmctld counts jobs from 1 again, and the nodes are created again.
 void BridgeWorkload::lose_slurm_state() {
   world_.oracles().note("slurmctld loses its state");
   SimSlurm& slurm = program_.slurm();
@@ -177,7 +177,7 @@ void BridgeWorkload::lose_slurm_state() {
   });
 }
 
-/// Jobs that look like the bridge's, and are those of others.
+/// Submits an external job of another user, which may look like a job of the bridge.
 void BridgeWorkload::submit_foreign() {
   static const std::vector<std::string> kComments{
       "{}",
@@ -203,12 +203,12 @@ void BridgeWorkload::submit_native() {
   request.memory = 500;
   request.duration = Duration{random_.between(5000, 120000)};
   request.exclusive = random_.chance(0.3);
-  // What only the bridge's jobs should have does not make it one of them: it has a script.
+  // The admin comment of the bridge's jobs does not make this job one of them, because this job is not external.
   if (random_.chance(0.2)) request.admin_comment = R"({"owner": "slurm-bridge", "instance": "x", "key": "k"})";
   (void)program_.slurm().submit(std::move(request));
 }
 
-/// Returns a job that has not ended; 0: there is none.
+/// Returns a job that has not ended, of alice if `foreign`, else of the bridge; 0 if there is none.
 std::int64_t BridgeWorkload::some_job(bool foreign) {
   std::vector<std::int64_t> ids;
   for (const auto& [id, job] : program_.slurm().jobs()) {
@@ -352,7 +352,7 @@ std::vector<std::string> BridgeWorkload::calm() {
   std::vector<std::string> out;
   for (const std::string& why : world_.settle(kSettle)) out.push_back("the declared state is not reached: " + why);
   if (!out.empty() || !world_.oracles().ok()) return out;
-  // What was reached stays.
+  // The declared state must last: the oracle checks it meanwhile.
   world_.loop().run_for(Duration{60000});
   return out;
 }

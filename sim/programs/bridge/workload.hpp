@@ -1,4 +1,4 @@
-// Does what users and administrators do in a history of the bridge.
+// The events of a history of the bridge: actions of users and administrators.
 #pragma once
 
 #include <map>
@@ -19,7 +19,7 @@ class BridgeWorkload final : public Workload {
   std::vector<std::string> calm() override;
   std::vector<std::string> end() override;
 
-  /// The exit codes of pods that are to end by themselves, by uid.
+  /// Maps the uid of a pod that is to end by itself to the exit code.
   using Ends = std::map<std::string, int>;
 
  private:

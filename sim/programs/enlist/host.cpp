@@ -22,7 +22,7 @@ std::string value_of(const std::vector<std::string>& arguments, std::string_view
   return {};
 }
 
-/// systemd's slurmd, with the steps of the simulated Slurm in place of those in /proc.
+/// The slurmd service of systemd. Takes the job steps from the simulated Slurm, in place of /proc.
 class HostService final : public enlist::Service {
  public:
   HostService(EnlistHost& host, std::function<bool()> fails)
@@ -94,7 +94,7 @@ std::vector<std::string> EnlistHost::steps() const {
 
 // --- Changes ----------------------------------------------------------------------------------------------------------
 
-/// The program that makes a change dies: alone, or with its host.
+/// Ends the program that makes a change, sometimes together with its host.
 void EnlistHost::die() {
   if (on_death) return on_death();
   dead = true;
@@ -153,7 +153,7 @@ core::Result<std::string> EnlistHost::read(const std::filesystem::path& path) {
     for (const std::string& word : arguments_) (out += '\0') += word;
     return out + '\0';
   }
-  // Disks fail seldom.
+  // Faults of reads from the disk are rare.
   if (world_.random().chance(0.1) && world_.faults().decide({.method = "GET", .target = "/" + name_ + file}) != Fault::kNone)
     return core::fail(ErrorCode::kUnavailable, file + ": Input/output error");
   const auto found = files.find(file);

@@ -14,12 +14,12 @@
 namespace sim {
 namespace {
 
-/// So long a job is there before the coordinator must have seen it. It looks for jobs just before each reconfigure.
+/// The coordinator must have seen a job that is older than this. It looks for jobs just before each reconfigure.
 constexpr core::Duration kNews{2000};
-/// So old the coordinator's knowledge may be when it acts.
+/// The coordinator's knowledge may be this old when it acts.
 constexpr core::Duration kOld{60000};
 
-/// Returns the part of the path behind `before`, up to the query; "" if it is not such a path.
+/// Returns the segment of the path after `before`; "" if the path does not contain `before`.
 std::string behind(std::string_view target, std::string_view before) {
   const std::size_t at = target.find(before);
   if (at == std::string_view::npos) return {};
@@ -33,7 +33,7 @@ EnlistOracle::EnlistOracle(Oracles& all, core::Loop& loop, SimSlurm& slurm,
                            const std::vector<std::shared_ptr<EnlistHost>>& hosts, const enlist::Contents& disk)
     : all_(all), loop_(loop), slurm_(slurm), hosts_(hosts), disk_(disk) {
   all_.add(*this);
-  // The beginning of each token for slurmrestd.
+  // All tokens for slurmrestd begin with one of these.
   secrets_.insert({"eyJhbGciOi", "eyJ0eXAiOi"});
   slurm_.on_update = [this](const SimNode& node, const SimNodeUpdate& update, const std::string& user) {
     check_update(node, update, user);
@@ -89,7 +89,7 @@ const EnlistHost* EnlistOracle::host_of(const std::string& node) const {
 
 void EnlistOracle::starts(const EnlistHost& host) {
   const auto wanted = std::ranges::find(disk_.nodes, host.fingerprint(), [](const auto& entry) { return entry.second.key; });
-  // A host that comes back does not know yet that it was forgotten.
+  // A host that returns does not know yet that the coordinator has forgotten it.
   if (wanted == disk_.nodes.end() && abandoned(host.fingerprint())) return;
   if (wanted == disk_.nodes.end()) return violation(host.name() + " starts slurmd, and the coordinator has no node for it");
   if (host.node() == wanted->first) violation(host.name() + " restarts a slurmd that runs as node " + host.node());
@@ -107,7 +107,7 @@ void EnlistOracle::check_update(const SimNode& node, const SimNodeUpdate& update
   // Slurm has no conditional update: what somebody changes after the coordinator's last read may be overwritten.
   const bool read_since = changed == foreign_.end() || changed->second < read_[node.name];
   if (update.state == "DRAIN" && holds && (own || !node.drain || !read_since)) return;
-  // A new record gets the comment and the reason of the drain that its former one had.
+  // The coordinator may give a new record the comment and the drain reason of the previous record.
   if (!update.state && (!update.reason || own)) return;
   if (!frees) return violation(fmt::format("the coordinator sets {} {}", node.name, update.state.value_or("something")));
   if (node.drain && own) return check_gate(node);
@@ -130,7 +130,7 @@ bool EnlistOracle::by_people(const std::string& node, const SimNodeUpdate& updat
   return update.state == "RESUME" || (update.state == "DRAIN" && !update.reason.value_or("").starts_with(kOwnReason));
 }
 
-/// A node leaves, or gets other words: both delete its record.
+/// Checks that the coordinator may delete the record: the node leaves, or must restart with other words.
 void EnlistOracle::check_delete(const SimNode& node) {
   const core::MonoTime now = loop_.clock().mono();
   deleted_[node.name] = now;
@@ -147,7 +147,7 @@ void EnlistOracle::check_delete(const SimNode& node) {
   const bool well = host != nullptr && host->up() && host->node() == node.name && slurm_.hears(node.name) &&
                     now - host->well_since() > kOld && now - slurm_.up_since() > kOld && now - node.made > kOld;
   if (well && !(leaves && (own.leaving.force || own.revoked))) return wrong(" under its slurmd");
-  // What people have set must be known, for the next record.
+  // The coordinator must know the reason that somebody else has set, to restore the reason in the next record.
   const bool foreign = (node.drain || node.down) && !node.reason.empty() && node.reason.find(kOwnReason) == std::string::npos;
   const auto changed = foreign_.find(node.name);
   if (!leaves && foreign && !node.own_drain && changed != foreign_.end() && changed->second < read_[node.name] &&
@@ -241,7 +241,8 @@ void EnlistOracle::check_loss(const SimJob& job, const JobLoss& loss) {
       ours = loss.by == kOurs;
       break;
     case Cause::kPartitionGone:
-      // Nobody else changes partitions. A file that slurmctld seems to refuse is taken back before any node is in it.
+      // Only the coordinator changes partitions. It may revert a pool file that slurmctld seems to refuse, while the new pool
+      // has no node.
       ours = gone_pools_.contains(job.request.partition) || std::ranges::any_of(disk_.nodes, [&](const auto& entry) {
                return entry.second.pool == job.request.partition && !entry.second.confirmed.empty();
              });
@@ -257,7 +258,7 @@ void EnlistOracle::check_loss(const SimJob& job, const JobLoss& loss) {
       break;
     case Cause::kSilence:
     case Cause::kNoSlurmd: {
-      // Only somebody who resumes the node gets a job there after slurmd was stopped.
+      // After slurmd was stopped, a job can only start on the node if somebody resumes the node.
       const auto stopped = stopped_.find(loss.node);
       const auto changed = foreign_.find(loss.node);
       ours = stopped != stopped_.end() && !slurm_.slurmd_runs(loss.node) && job.started < stopped->second &&
@@ -355,7 +356,7 @@ std::vector<std::string> EnlistOracle::unmet() const {
     if (!node.cloud && !disk_.nodes.contains(name)) out.push_back("the record " + name + " has no owner");
   }
   for (const auto& [name, partition] : slurm_.partitions()) {
-    // The partition of a pool file's marker is not that of a pool.
+    // The pool file also has a marker partition, which belongs to no pool.
     if (!name.starts_with("slurm-enlist-") && !disk_.pools.contains(name))
       out.push_back("the partition " + name + " has no pool");
   }

@@ -38,7 +38,7 @@ constexpr const char* kJwtKey = "a key of 32 bytes for the tokens..";
 
 // --- The processes ----------------------------------------------------------------------------------------------------
 
-/// slurmrestd as a child of the coordinator. It ends at times, and is started again.
+/// slurmrestd as a child process of the coordinator. slurmrestd ends at random times, and starts again.
 class EnlistRestd final : public enlist::Supervised {
  public:
   EnlistRestd(core::Loop& loop, World& world, bool& listens, std::function<void()> changed)
@@ -57,7 +57,7 @@ class EnlistRestd final : public enlist::Supervised {
  private:
   void wait() {
     next_.set(core::Duration{world_.random().between(20000, 200000)}, [this] {
-      // It ends only while other things fail as well.
+      // slurmrestd ends only during a spell of faults.
       if (world_.faults().rates.refuse == 0) return wait();
       listens_ = false;
       changed_();
@@ -124,7 +124,7 @@ class EnlistCoordinatorProcess final : public ProgramProcess, public EnlistCoord
 
  private:
   EnlistProgram& program_;
-  std::shared_ptr<bool> listens_ = std::make_shared<bool>(false);  ///< slurmrestd runs.
+  std::shared_ptr<bool> listens_ = std::make_shared<bool>(false);  ///< Whether slurmrestd runs.
   SimHost host_;
   SeededRandom random_;
   OracleLogger log_;
@@ -165,10 +165,10 @@ class EnlistAgentProcess final : public ProgramProcess {
 
 // --- The command `join` -----------------------------------------------------------------------------------------------
 
-/// Thrown when the command is killed. Nothing of it runs on.
+/// Thrown when the command is killed, so that the rest of the command does not run.
 struct Killed {};
 
-/// The host, for a program on it that is not the agent: when it dies, the agent does not.
+/// The host, as a command on it (join or leave) uses it. A fault that ends the command does not end the agent.
 class JoiningHost final : public enlist::Host {
   template <class Act>
   auto mortal(const Act& act) {
@@ -219,7 +219,7 @@ std::optional<core::Result<net::HttpResponse>> EnlistProgram::ask(World& world, 
   return out;
 }
 
-/// Runs a command on a host. Returns its exit code; -1: it was killed.
+/// Runs a command on a host. Returns the exit code; -1 if the command was killed.
 int EnlistProgram::run_on(World& world, EnlistHost& host, const std::string& name,
                           const std::function<int(const enlist::JoinParts&)>& command) {
   JoiningHost machine(host);

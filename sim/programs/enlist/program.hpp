@@ -23,7 +23,7 @@
 
 namespace sim {
 
-/// The coordinator that runs, as the network reaches it.
+/// The running coordinator, as the simulated network sees it.
 class EnlistCoordinator {
  public:
   virtual ~EnlistCoordinator() = default;
@@ -40,35 +40,35 @@ class EnlistProgram final : public Program {
   /// Returns the machine of slurmctld and of the coordinator.
   [[nodiscard]] EnlistHost& controller() { return *controller_; }
   [[nodiscard]] enlist::Contents& disk() { return disk_; }
-  /// Returns null while none runs.
+  /// Returns the running coordinator; null while none runs.
   [[nodiscard]] EnlistCoordinator* coordinator() const { return coordinator_; }
   void set_coordinator(EnlistCoordinator* coordinator) { coordinator_ = coordinator; }
 
-  /// Sends a request, and runs the world until it is answered. `host`: null for an administrator. Returns nullopt if the client
-  /// dies meanwhile.
+  /// Sends a request to the coordinator, and runs the world until the answer arrives. `host`: the client's host; null for an
+  /// administrator. Returns nullopt if the client dies meanwhile.
   std::optional<core::Result<net::HttpResponse>> ask(World& world, const EnlistHost* host, net::HttpRequest request);
-  /// Runs `slurm-enlist join` on a host. Returns its exit code; -1: it was killed.
+  /// Runs `slurm-enlist join` on a host. Returns the exit code; -1 if the command was killed.
   int join(World& world, EnlistHost& host, const std::string& token, bool again);
-  /// Makes a token as an administrator does. Returns "" if it is refused or the answer is lost.
+  /// Makes a token as an administrator does. Returns "" if the coordinator refuses or its answer is lost.
   std::string make_token(World& world, const std::string& pool, int uses);
   bool make_pool(World& world, const std::string& name, const std::string& node_conf);
-  /// Runs `slurm-enlist leave` on a host, without waiting. Returns its exit code; -1: it was killed.
+  /// Runs `slurm-enlist leave` on a host, without waiting. Returns the exit code; -1 if the command was killed.
   int leave(World& world, EnlistHost& host);
   enum class Answer {
     kDone,
     kRefused,
-    kUnknown,  ///< It may have been carried out.
+    kUnknown,  ///< The request may have been carried out.
   };
   /// Sends a request as an administrator.
   Answer ask_admin(World& world, const std::string& target, const core::Json& body);
-  /// CoordinatorOptions::forget_dead_after, for processes that start later.
+  /// The value of CoordinatorOptions::forget_dead_after for coordinators that start later.
   std::optional<core::Duration> forget_dead_after;
   /// Reconfigures slurmctld as an administrator does.
   void reconfigure();
-  /// Gives slurmctld another auth key. It reads the key when it starts or is reconfigured.
+  /// Writes another auth key for slurmctld, which reads the key when it starts or is reconfigured.
   void change_key(World& world);
 
-  // Program.
+  // Implements Program.
   [[nodiscard]] std::string name() const override { return "enlist"; }
   [[nodiscard]] int processes() const override { return 1 + kHosts; }
   void install(World& world) override;

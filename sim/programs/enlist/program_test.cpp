@@ -37,7 +37,7 @@ std::string notes_of(World& world) {
   return out;
 }
 
-/// Reports whether the tests take long (make test-long): more histories, and each fault at each write.
+/// Reports whether to run the long tests (make test-long): more histories, and each fault at each write.
 bool runs_whole() {
   return std::getenv("SIM_WHOLE") != nullptr;
 }
@@ -51,7 +51,7 @@ TEST(EnlistProgram, KeepsItsPromisesInEveryHistory) {
   }
 }
 
-/// Does what somebody tries again until it succeeds.
+/// Calls `act` until it returns true, every five seconds and 30 times at most.
 void insist(EnlistWorld& world, const std::function<bool()>& act) {
   for (int attempt = 0; attempt < 30; ++attempt) {
     if (act()) return;
@@ -68,7 +68,7 @@ void join(EnlistWorld& world, EnlistHost& host) {
   });
 }
 
-/// Two hosts join. One reboots under another name, and slurmctld loses its state.
+/// Two hosts join. One host reboots with another hostname, and then slurmctld loses its state.
 void two_hosts(EnlistWorld& world) {
   world.start(world.program());
   world.loop().run_for(5s);

@@ -46,7 +46,7 @@ void EnlistStore::commit(Change change, Done done) {
   loop_.after(core::Duration{2}, [this] { next(); });
 }
 
-/// One commit after another: each sees those before it.
+/// Carries out the oldest waiting commit. Commits run one after another, so each sees those before it.
 void EnlistStore::next() {
   const auto [change, done] = std::move(waiting_.front());
   waiting_.pop_front();
@@ -61,7 +61,7 @@ void EnlistStore::next() {
   if (text.empty()) return done({});
   oracle_.search(text, "the coordinator's records");
   const core::Result<void> written = write(*changes);
-  // Nobody hears of what a process does that has died.
+  // A process that has died calls no listener and no callback.
   if (machine_.dead) return;
   if (written) {
     for (const auto& listener : listeners_) listener(*changes);
@@ -80,7 +80,7 @@ core::Result<void> EnlistStore::write(const enlist::Changes& changes) {
     apply(disk_.values, changes.values);
     done = true;
   });
-  // A failed commit has changed nothing.
+  // A commit that was carried out succeeds even if the fault hides its outcome, because a failed commit has changed nothing.
   if (done) return {};
   return core::fail(core::ErrorCode::kUnavailable, told.error().message);
 }

@@ -1,4 +1,5 @@
-// The coordinator's records in a world: its disk survives its processes. A commit is carried out as a whole or not at all.
+// The coordinator's records in a world, on a disk that survives the coordinator's processes. A commit is carried out as a whole
+// or not at all.
 #pragma once
 
 #include <deque>
@@ -13,7 +14,7 @@ namespace sim {
 
 class EnlistStore final : public enlist::Store {
  public:
-  /// `disk` is what is stored. It outlives the store.
+  /// `disk` contains the stored records, and must outlive the store.
   EnlistStore(core::Loop& loop, EnlistHost& machine, EnlistOracle& oracle, enlist::Contents& disk)
       : loop_(loop), machine_(machine), oracle_(oracle), disk_(disk) {}
   [[nodiscard]] const enlist::Contents& contents() const override { return disk_; }

@@ -8,7 +8,7 @@ namespace {
 
 using core::ErrorCode;
 
-/// Returns the status of an answer that is not the coordinator's; 0: the fault is of another kind.
+/// Returns the HTTP status with which a gateway answers for the coordinator; 0 if the fault is of another kind.
 int status_of(Fault fault) {
   switch (fault) {
     case Fault::kTooMany:
@@ -63,10 +63,10 @@ struct EnlistTransport::Impl : std::enable_shared_from_this<EnlistTransport::Imp
   }
 
   void arrive(RequestId id, const net::HttpRequest& request) {
-    if (cut()) return;  // It ends with the client's deadline.
+    if (cut()) return;  // The request ends with the client's deadline.
     EnlistCoordinator* coordinator = program.coordinator();
     if (coordinator == nullptr) return answer(id, core::fail(ErrorCode::kUnavailable, "connection refused"));
-    // Agents ask all the time, so their number depends on time.
+    // An agent's sync does not count as a write: agents send syncs all the time, so their number depends on time.
     const bool counted = request.method != "GET" && request.target != "/v1/sync";
     const Fault fault = world.faults().decide({.method = counted ? "POST" : "GET", .target = request.target});
     if (fault == Fault::kRefuse) return answer(id, core::fail(ErrorCode::kUnavailable, "connection refused"));
@@ -113,7 +113,7 @@ net::HttpTransport::RequestId EnlistTransport::send(net::HttpRequest request, Do
 }
 
 net::HttpTransport::RequestId EnlistTransport::stream(net::HttpRequest, net::StreamHandler) {
-  return ++impl_->last;  // Nothing streams.
+  return ++impl_->last;  // slurm-enlist uses no streams.
 }
 
 void EnlistTransport::cancel(RequestId id) {

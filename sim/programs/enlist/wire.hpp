@@ -1,7 +1,7 @@
 // The network between the hosts and the coordinator in a world: latency, faults, and hosts that are cut off.
 //
-// A request reaches the coordinator that runs when it arrives, and is carried out even if its client has died meanwhile. The
-// connection proves the key of the client (net::HttpRequest::peer_key).
+// A request reaches the coordinator that runs at the time of its arrival. The request is carried out even if its client has
+// died meanwhile. The connection proves the key of the client (net::HttpRequest::peer_key).
 #pragma once
 
 #include <functional>
@@ -15,8 +15,8 @@ namespace sim {
 
 class EnlistTransport final : public net::HttpTransport {
  public:
-  /// `host`: of the client; null for an administrator beside the coordinator. `on_crash` is called when a fault ends the
-  /// client.
+  /// `host`: the client's host; null for an administrator on the coordinator's machine. `on_crash` is called when a fault ends
+  /// the client.
   EnlistTransport(World& world, EnlistProgram& program, core::Loop& client, const EnlistHost* host,
                   std::function<void()> on_crash);
   ~EnlistTransport() override;

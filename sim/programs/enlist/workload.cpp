@@ -25,7 +25,7 @@ EnlistWorkload::EnlistWorkload(World& world, History& history, EnlistProgram& pr
 
 void EnlistWorkload::found() {
   world_.start(program_);
-  // A slow slurmrestd takes a while until it has answered everything.
+  // With a slow slurmrestd, the coordinator is ready to make a pool only after a while.
   for (int attempt = 0; attempt < 20 && program_.disk().pools.empty(); ++attempt) {
     world_.loop().run_for(5s);
     make_pool();
@@ -86,17 +86,17 @@ void EnlistWorkload::make_token() {
   if (!token.empty()) tokens_.push_back({token, pool});
 }
 
-/// A user joins a host: with a token that may be used up or wrong, and maybe again.
+/// Lets a user join a host, which may have joined before, with a token that may be used up or wrong.
 void EnlistWorkload::join() {
   EnlistHost& host = some_host();
   if (tokens_.empty() || !host.up()) return;
   const bool member = known(host);
-  // The agent of a host that has left is just ending.
+  // The host has left, and its agent is about to end.
   if (host.has_agent() && !member && !program_.oracle().abandoned(host.fingerprint())) return;
   Token token = tokens_[random_.below(tokens_.size())];
   bool again = unfinished_.contains(&host) || random_.chance(0.3);
   const bool wrong = random_.chance(0.1);
-  // The command and the agent say that it must join again.
+  // The host has a key that the coordinator does not know. The command and the agent then ask the user to join it again.
   if (!member && !host.fingerprint().empty()) again = true;
   if (wrong) {
     enlist::TokenText other = *enlist::read_token(token.text);
@@ -164,7 +164,7 @@ void EnlistWorkload::configure(const std::string& node, const std::string& words
   const auto answer = program_.ask_admin(world_, "/v1/nodes/config", {{"nodes", {node}}, {"conf", words}});
   if (answer == EnlistProgram::Answer::kDone) {
     program_.oracle().wants_words(node, words);
-    // A request before it may still be under way.
+    // An earlier request whose answer was lost may still be carried out, so finish_words() must repeat this request.
     if (words_.contains(node)) words_[node] = words;
   }
   if (answer == EnlistProgram::Answer::kUnknown) words_[node] = words;
@@ -176,7 +176,7 @@ void EnlistWorkload::finish_words() {
   for (const auto& [node, words] : unsure) configure(node, words);
 }
 
-/// The words of a node may have been taken back.
+/// Passes the node's current words to the oracle, because a request for other words may have been withdrawn.
 void EnlistWorkload::learn_words(const std::string& node) {
   const auto record = program_.disk().nodes.find(node);
   if (record == program_.disk().nodes.end()) return;
@@ -189,7 +189,7 @@ void EnlistWorkload::set_state(const std::string& verb, const std::string& node)
   note("admin lets the coordinator " + verb + " " + node);
   program_.oracle().people_set(node);
   (void)program_.ask_admin(world_, "/v1/nodes/" + verb, {{"nodes", {node}}, {"reason", "inspection"}});
-  // `node resume` takes the wish to leave back, also if Slurm then refuses to resume the node.
+  // `node resume` withdraws a request to leave, even if Slurm then refuses to resume the node.
   if (verb == "resume") unsure_.insert(node);
 }
 
@@ -380,7 +380,7 @@ void EnlistWorkload::fill_slurm_actions(std::vector<Action>& out) {
 
 // --- The end ----------------------------------------------------------------------------------------------------------
 
-/// Ends all that users, administrators and accidents have left.
+/// Undoes what users, administrators and accidents have caused, except for hosts that never return.
 void EnlistWorkload::heal() {
   SimSlurm& slurm = program_.slurm();
   (void)slurm.start();
@@ -406,7 +406,7 @@ void EnlistWorkload::heal() {
       (void)slurm.update_node(name, {.state = "RESUME"}, kAdmin);
     }
   }
-  // slurmctld and all hosts have one key again.
+  // slurmctld reads its key again. After that, slurmctld and all hosts have the same auth key.
   program_.reconfigure();
 }
 
@@ -424,7 +424,7 @@ void EnlistWorkload::learn_wishes() {
   unsure_.clear();
 }
 
-/// No job may keep nodes and pools for ever.
+/// Cancels pending jobs and resumes suspended jobs, which could otherwise hold nodes and pools for ever.
 void EnlistWorkload::end_jobs_that_keep() {
   std::vector<std::int64_t> waiting, suspended;
   for (const auto& [id, job] : program_.slurm().jobs()) {
@@ -435,7 +435,7 @@ void EnlistWorkload::end_jobs_that_keep() {
   for (const std::int64_t id : suspended) (void)program_.slurm().resume(id);
 }
 
-/// An administrator removes the nodes of hosts that do not come back.
+/// Lets an administrator remove the nodes of hosts that never return.
 void EnlistWorkload::bury_lost_hosts() {
   for (EnlistHost* host : dead_) {
     program_.oracle().wants(*host, "");
@@ -446,7 +446,7 @@ void EnlistWorkload::bury_lost_hosts() {
   }
 }
 
-/// Users join again where joining was refused or has died, and where the coordinator has forgotten a host.
+/// Lets users join each host again whose join was refused or killed, or that the coordinator has forgotten.
 void EnlistWorkload::finish_joins() {
   if (program_.disk().pools.empty()) make_pool();
   for (const auto& host : program_.hosts()) {
@@ -466,7 +466,7 @@ void EnlistWorkload::finish_joins() {
   }
 }
 
-/// Administrators clean up by hand what slurm-enlist cannot: a host that was forgotten, and what its slurmd has registered.
+/// Cleans up by hand what slurm-enlist cannot: forgotten hosts, and the records in Slurm that their slurmds have registered.
 void EnlistWorkload::clean_up() {
   for (const auto& host : program_.hosts()) {
     const auto wanted = program_.oracle().wanted().find(host.get());
@@ -481,7 +481,7 @@ void EnlistWorkload::clean_up() {
   }
 }
 
-/// As the documentation says, an administrator reloads a slurmd whose first registration Slurm has not taken.
+/// Reloads each slurmd whose first registration Slurm has not accepted, as the documentation tells administrators to do.
 void EnlistWorkload::mend_refused() {
   for (const auto& host : program_.hosts()) {
     const std::string node = host->node();
@@ -493,7 +493,7 @@ void EnlistWorkload::mend_refused() {
   }
 }
 
-/// Returns what is written although nothing happens.
+/// Runs the world while nothing happens. Returns the last write if anything is written; else an empty list.
 std::vector<std::string> EnlistWorkload::rest() {
   world_.loop().run_for(1min);
   const std::uint64_t before = program_.oracle().writes();
@@ -504,7 +504,7 @@ std::vector<std::string> EnlistWorkload::rest() {
 
 std::vector<std::string> EnlistWorkload::calm() {
   heal();
-  // What accidents have planned for later happens first.
+  // Waits until all delayed effects of accidents have happened.
   world_.loop().run_for(3min);
   heal();
   world_.loop().run_for(20s);

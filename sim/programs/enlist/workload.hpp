@@ -1,4 +1,4 @@
-// Does what users and administrators do in a history of slurm-enlist, and what happens to hosts and to Slurm.
+// The events of a history of slurm-enlist: actions of users and administrators, and accidents of hosts and of Slurm.
 #pragma once
 
 #include <map>
@@ -25,14 +25,14 @@ class EnlistWorkload final : public Workload {
   void make_pool();
   void make_token();
   void join();
-  /// Asks for the leave of a node; by `node remove`, or by `leave` on its host.
+  /// Request that a node leaves: leave_node by `node remove`, leave_host by `leave` on the node's host.
   void leave_node(const std::string& node, bool force);
   void leave_host(EnlistHost& host);
   void keep_node(const std::string& node);
   void configure(const std::string& node, const std::string& words);
   void set_state(const std::string& verb, const std::string& node);
   void remove_pool(const std::string& pool, bool force);
-  /// A host is off or cut off, and nobody mends it before the calm.
+  /// Turns a host off or cuts it off, until the calm or for ever.
   void lose_host();
   void submit();
   void suspend();
@@ -44,7 +44,7 @@ class EnlistWorkload final : public Workload {
   void kill_slurmctld();
   void lose_registrations();
   void heal();
-  /// Makes sure of the wishes whose answer was lost: what is recorded counts.
+  /// Passes the outcome of requests whose answer was lost to the oracle, as the coordinator's records show it.
   void learn_wishes();
   void end_jobs_that_keep();
   void bury_lost_hosts();
@@ -71,10 +71,10 @@ class EnlistWorkload final : public Workload {
   EnlistProgram& program_;
   std::vector<Token> tokens_;
   std::set<EnlistHost*> unfinished_;          ///< The hosts on which the last join failed or was killed.
-  std::set<EnlistHost*> lost_;                ///< The hosts that are away until the calm, or for ever.
-  std::set<EnlistHost*> dead_;                ///< Those of lost_ that never come back.
-  std::map<std::string, std::string> words_;  ///< The words that were last asked for, if the answer was lost.
-  std::set<std::string> unsure_;              ///< The nodes for which the answer to a wish was lost.
+  std::set<EnlistHost*> lost_;                ///< The hosts that are off or cut off until the calm, or for ever.
+  std::set<EnlistHost*> dead_;                ///< The hosts in lost_ that never return.
+  std::map<std::string, std::string> words_;  ///< The words last requested for a node, if the answer was lost.
+  std::set<std::string> unsure_;              ///< The nodes whose last request to leave or stay may be unanswered.
   int clouds_ = 0;
 };
 

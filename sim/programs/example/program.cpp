@@ -144,7 +144,7 @@ void FolderOracle::removes(const std::string& name) {
 }
 
 std::vector<std::string> FolderOracle::unmet() const {
-  if (!readable) return {};  // Nobody knows what is declared.
+  if (!readable) return {};  // The declared state is unknown while the list cannot be read.
   std::vector<std::string> out;
   for (const auto& [name, text] : disk.list) {
     const auto file = disk.files.find(name);

@@ -17,14 +17,14 @@
 
 namespace sim {
 
-/// The oracle. It knows the disk, and sees every change that the program makes.
+/// The oracle of the example. It has the contents of the disk, and is called before every change that the program makes.
 class FolderOracle final : public Oracle {
  public:
   explicit FolderOracle(Oracles& all) : all_(all) { all_.add(*this); }
 
   // The contents of the disk. Users and accidents change them directly.
   example::Contents disk;
-  bool readable = true;  ///< False: somebody is editing the list.
+  bool readable = true;  ///< Whether the list can be read. False while somebody edits the list.
 
   // Called before the program changes the disk.
   void writes(const std::string& name);
@@ -45,7 +45,7 @@ class ExampleProgram final : public Program {
   /// Returns the disk, as the process in this slot of the world reaches it.
   [[nodiscard]] std::shared_ptr<example::Disk> disk(World& world, int slot);
 
-  // Program.
+  // Implements Program.
   [[nodiscard]] std::string name() const override { return "keep-files"; }
   void install(World& world) override { oracle_ = std::make_unique<FolderOracle>(world.oracles()); }
   [[nodiscard]] std::unique_ptr<ProgramProcess> start(World& world, int which, int slot) override;

@@ -2,8 +2,8 @@
 //
 //   sim::print_bench({.nodesets = 100, .workers = 100});
 //
-// The figures exclude the costs of the simulated parts (API server, kubelets, slurmrestd). slurmrestd answers within
-// milliseconds whatever its size, so the operator polls it more often than a real one with thousands of nodes.
+// The figures exclude the costs of the simulated parts (API server, kubelets, slurmrestd). The simulated slurmrestd answers
+// within milliseconds, so the operator polls it more often than a real slurmrestd with thousands of nodes.
 //
 // Folder sim/programs/operator: the operator as a program of a world. Uses sim/histories and operator.
 #pragma once

@@ -18,9 +18,9 @@
 namespace sim {
 
 struct OperatorOptions {
-  int processes = 1;                      ///< Two or more elect a leader.
+  int processes = 1;                      ///< The number of operator processes. Two or more elect a leader.
   std::vector<std::string> namespaces{};  ///< The namespaces in which operators act; empty: all.
-  /// Pass every plan to the oracles. Turn this off to measure the operators without the oracles' work and memory.
+  /// Whether to pass every plan to the oracles. Turn this off to measure the operators without the oracles' work and memory.
   bool show_plans = true;
 };
 
@@ -32,7 +32,7 @@ class OperatorProgram final : public Program {
   [[nodiscard]] OperatorOracles& oracles() { return *oracles_; }
   [[nodiscard]] Server& server() { return *tap_; }
 
-  // Program.
+  // Implements Program.
   [[nodiscard]] std::string name() const override { return "operator"; }
   [[nodiscard]] int processes() const override { return options_.processes; }
   void install(World& world) override;

@@ -139,9 +139,9 @@ void OperatorWorkload::act_apart() {
   if (!mode_actions_.empty() && modes_.chance(0.2)) act_one(mode_actions_, modes_);
 }
 
-/// Does repeatedly what people would do by hand. Most of it needs slurmctld. A suspended job would hold its workers for ever.
-/// The operator does not replace a worker that cannot start under a name that an administrator holds, nor workers if Slurm has
-/// forgotten many of them.
+/// Does every 10 s what people would do by hand. Most of it needs slurmctld. Resumes suspended jobs, which would hold their
+/// workers for ever. Deletes workers that the operator does not replace: a worker that cannot start while an administrator
+/// holds its Slurm node, workers that Slurm has forgotten, and workers with another key than slurmctld's.
 void OperatorWorkload::help_by_hand() {
   world_.loop().after(Duration{10000}, [this] { help_by_hand(); });
   look_after_orphans();
@@ -149,7 +149,7 @@ void OperatorWorkload::help_by_hand() {
   if (slurm == nullptr) return;
   for (const auto& [id, job] : slurm->jobs()) {
     slurm->resume(id);
-    // The user notices that the job never ran.
+    // Cancels a job that never ran, as its user would do.
     if (job.unlaunched) slurm->cancel(id);
     // A job that is pending in a partition that is to be removed may wait for ever, and keeps the partition.
     const auto partition = slurm->partitions().find(job.request.partition);
@@ -185,7 +185,7 @@ void OperatorWorkload::help_by_hand() {
     const SimNode* node = slurm->node(node_name);
     const bool held = node != nullptr && (node->drain || node->down) && !given_by_operator(node->reason);
     const bool cannot_start = world_.find(kinds::kPod, name)->dump().find(kNoImage) != std::string::npos;
-    // A new Controller does not know the key of the workers of the previous Controller.
+    // A new Controller does not know the key with which the workers of the previous Controller run.
     const bool cut_off = rekeyed_ && slurm->slurmd_runs(node_name) && !slurm->hears(node_name);
     if (!(blank && node == nullptr) && !(held && cannot_start) && !cut_off) continue;
     helped_ = true;
@@ -203,7 +203,7 @@ std::vector<std::string> OperatorWorkload::calm() {
   const Json* named = world_.find(slinky::resources::kController, World::kCluster);
   if (core::get_string(*named, {"spec", "extraConf"}) == kRefusedConf)
     world_.merge(slinky::resources::kController, World::kCluster, {{"spec", {{"extraConf", "MessageTimeout=99\n"}}}});
-  // A deleted Accounting does not come back by itself either.
+  // The operator does not restore a deleted Accounting either.
   if (with_accounting_ && world_.find(slinky::resources::kAccounting, kAccounting) == nullptr) world_.apply(accounting_json());
   for (const std::string& name : world_.names(slinky::resources::kNodeSet)) {
     world_.merge(slinky::resources::kNodeSet, name, {{"spec", {{"slurmd", {{"image", nullptr}}}}}});

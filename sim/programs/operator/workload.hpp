@@ -17,7 +17,7 @@ class OperatorWorkload final : public Workload {
  public:
   OperatorWorkload(World& world, History& history, OperatorProgram& program);
 
-  // Workload.
+  // Implements Workload.
   void found() override;
   [[nodiscard]] std::vector<Action> actions() override;
   void act_apart() override;
@@ -52,12 +52,12 @@ class OperatorWorkload final : public Workload {
   void put_slurm_key_back();
   void note_key();
   void bring_inputs_back();
-  /// Edits the files that the Controller names, and Tokens, one at a time. In a storm, a later event can hide that the operator
-  /// missed an edit. Here, nothing else happens. Returns what is not reached.
+  /// Edits the files that the Controller names, and Tokens, one at a time, while nothing else happens. In a storm, a later
+  /// event can hide that the operator missed an edit. Returns why the declared state is not reached; empty if it is.
   std::vector<std::string> edit_one_by_one();
   void remove_taken_secrets();
 
-  // Objects that the operator creates: reports whether a key is newer than its copy, lists names by kind, and harms one.
+  // Functions for objects that the operator creates.
   [[nodiscard]] bool key_is_newer(const core::Json& copy) const;
   [[nodiscard]] std::vector<std::string> children(const kube::Resource& kind) const;
   void harm_child(const kube::Resource& kind);
@@ -66,8 +66,8 @@ class OperatorWorkload final : public Workload {
   void touch_sshd(const std::string& nodeset);
   /// Lets a user add accounting to the cluster, or remove it.
   void touch_accounting();
-  /// Harms a child of each kind while everything else is quiet, so that only the child's own watch reports it. Returns what is
-  /// not restored.
+  /// Deletes or edits a child of each kind while nothing else happens, so that only the watch of the child's kind reports it.
+  /// Returns what the operator has not restored.
   std::vector<std::string> harm_one_by_one();
   /// Handles workers that a deleted NodeSet left behind. Returns true if it has created a NodeSet that adopts some of them.
   bool look_after_orphans();
@@ -88,9 +88,9 @@ class OperatorWorkload final : public Workload {
   SeededRandom accounting_;  ///< A random source for what users do about accounting.
   bool with_accounting_;
   SeededRandom more_;             ///< A separate random source. Half of the histories never draw from it.
-  std::vector<Action> extra_;     ///< Drawn by more_.
+  std::vector<Action> extra_;     ///< The actions that more_ draws.
   SeededRandom drains_;           ///< A random source for the drains that users set.
-  std::vector<Action> draining_;  ///< Drawn by drains_.
+  std::vector<Action> draining_;  ///< The actions that drains_ draws.
   SeededRandom volumes_;          ///< A random source for the volumes of workers, and what happens to them.
   bool with_volumes_;
   SeededRandom updates_;  ///< A random source for what users do about updates.

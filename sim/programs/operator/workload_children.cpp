@@ -1,4 +1,4 @@
-// The workload's harm to objects that the operator created.
+// The part of the workload that edits and deletes the objects that the operator created.
 #include <algorithm>
 #include <utility>
 
@@ -122,8 +122,8 @@ void OperatorWorkload::fill_child_actions() {
   actions_.push_back({3, [this] { harm_child(child_kinds()[random_.below(child_kinds().size())]); }});
 }
 
-/// Takes care of workers without a NodeSet: creates one of their name, which adopts them. If the cluster ends, deletes them,
-/// because nothing else would.
+/// Takes care of workers without a NodeSet: creates a NodeSet with the former one's name, which adopts them. If the Controller
+/// is being deleted, deletes the workers, because nobody else would.
 bool OperatorWorkload::look_after_orphans() {
   bool adopted = false;
   const Json* cluster = world_.find(slinky::resources::kController, World::kCluster);

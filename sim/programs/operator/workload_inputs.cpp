@@ -20,7 +20,8 @@ namespace {
 const std::vector<std::string> kUsers{"alice", "bob", "carol"};
 constexpr const char* kSlurmKeySecret = "site-slurm-key";
 constexpr const char* kJwtKeySecret = "site-jwt-key";
-/// A ConfigMap of the site: the Controller's field that names it, its name, its possible files. The first file always exists.
+/// A ConfigMap of the site: the Controller's field that names the ConfigMap, the ConfigMap's name, and its possible files. The
+/// first file always exists.
 struct SiteFiles {
   const char* field;
   const char* name;

@@ -1,5 +1,5 @@
-// Events that the workload draws from separate random sources: accidents that only some histories have, taints, and the ways of
-// scaling.
+// Events that the workload draws from separate random sources: accidents that only some histories have, taints, and changes of
+// the scalingMode.
 #include <fmt/format.h>
 
 #include "api/well_known.hpp"
@@ -49,7 +49,7 @@ void OperatorWorkload::fill_more() {
                       world_.kube().nodes().preempt({World::kNamespace, pod});
                     }});
   extra_.push_back({2, [=, this] {
-                      // Only probes fail. slurmctld and the clients of slurmd wait longer than the load lasts.
+                      // Under load, only probes fail. slurmctld and the clients of slurmd wait longer than the load lasts.
                       const std::string node = kube_node();
                       world_.oracles().note("machine " + node + " is under load");
                       world_.kube().nodes().load_node(node, true);
@@ -82,7 +82,7 @@ void OperatorWorkload::fill_more() {
                     }});
 }
 
-/// Changes the scalingMode of one NodeSet only: two would want the same Kubernetes nodes, and so the same names in Slurm.
+/// Changes the scalingMode of one NodeSet only. Two NodeSets would want the same Kubernetes nodes, and so the same Slurm names.
 void OperatorWorkload::fill_modes() {
   const auto label = [this](const std::string& host, bool on) {
     world_.merge(kinds::kNode, host, {{"metadata", {{"labels", {{kPool, on ? Json("slurm") : Json(nullptr)}}}}}});

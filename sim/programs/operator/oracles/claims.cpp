@@ -106,7 +106,7 @@ void ClaimOracle::note_gone(const Json& pod) {
   if (!owner.empty() && !goes_for_good(pod)) vacancies_[{namespace_of(pod), name_of(pod)}] = {owner, loop_.clock().mono()};
 }
 
-/// Reports whether the operator has given up the worker's claims.
+/// Reports whether the operator has marked a claim of the worker for deletion with the worker, or a claim no longer exists.
 bool ClaimOracle::goes_for_good(const Json& pod) const {
   const std::vector<std::string> claims = claims_of(pod);
   return std::ranges::any_of(claims, [&](const std::string& name) {

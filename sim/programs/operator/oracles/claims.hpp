@@ -33,19 +33,19 @@ class ClaimOracle {
   struct Wish {
     core::MonoTime since;
     std::int64_t replicas = 0;
-    bool when_scaled = false, when_deleted = false;  ///< The retention policy is Delete for the case.
+    bool when_scaled = false, when_deleted = false;  ///< Whether whenScaled, and whenDeleted, is Delete.
   };
-  /// Returns the recent wishes of a NodeSet. An operator may still act on each of them.
+  /// Returns the recent specs of a NodeSet. An operator may still act on each of them.
   [[nodiscard]] std::vector<Wish> lately(const std::string& uid) const;
 
   core::Loop& loop_;
   KubeApi& api_;
   Tell violation_;
-  std::map<std::string, std::vector<Wish>> wishes_;  ///< Maps the uid of a NodeSet to its wishes.
+  std::map<std::string, std::vector<Wish>> wishes_;  ///< Maps the uid of a NodeSet to its specs, oldest first.
   std::set<std::string> alone_;                      ///< The uids of NodeSets that were deleted with --cascade=orphan.
   std::set<std::string> deleted_;                    ///< The uids of claims that were deleted.
-  /// The claims that Kubernetes deletes with their NodeSet: the NodeSet's uid, and since when. An operator that has not noticed
-  /// the deletion may create the workers once more; they are deleted with it.
+  /// Maps a claim that Kubernetes deletes with its NodeSet to the NodeSet's uid and the time. An operator that has not noticed
+  /// the deletion may create the workers once more. These workers are deleted with the NodeSet.
   std::map<kube::Key, std::pair<std::string, core::MonoTime>> collected_;
   std::map<kube::Key, bool> scaled_in_;  ///< Maps a worker to whether it was surplus when it was last deleted.
   /// Maps a worker that is gone, and whose claims remain, to the uid of its NodeSet and the time when it disappeared.

@@ -35,7 +35,7 @@ class ClaimOracleTest : public OraclesTest {
     for (const char* drawn : {"uid", "resourceVersion"}) pod["metadata"].erase(drawn);
     world.pause(0, std::chrono::hours{1});
     world.tear_away(slinky::resources::kNodeSet, "big");
-    // An admission policy keeps the garbage collector from deleting the worker until the operator allows it.
+    // An admission policy prevents the garbage collector from deleting the worker until the operator allows the deletion.
     world.remove(kinds::kPod, "big-0");
     const auto gone = [&] {
       return world.find(kinds::kPersistentVolumeClaim, "scratch-big-0") == nullptr &&

@@ -62,8 +62,8 @@ std::string DeclaredState::rolled_revision(const Json& nodeset) const {
   return label(*newest, api::kLabelRevisionHash);
 }
 
-/// All nodes must have the features of their Kubernetes node. Nodes of workers that were updated in place must also have those
-/// of the template.
+/// Checks that the node has exactly the features of its Kubernetes node. If the worker was updated in place, the node must also
+/// have exactly the features of the template.
 void DeclaredState::unmet_features(const Json& nodeset, const Json& pod, const Json& host, const SimNode& node,
                                    std::vector<std::string>& out) const {
   const bool in_place = !annotation(pod, api::kAnnotationCreatedRevision).empty() &&
@@ -106,8 +106,9 @@ void DeclaredState::unmet_nodeset(const Json& nodeset, std::vector<std::string>&
     ++have;
     const std::string node_name = slurm_node_of(pod);
     const HoldOracle::Hold hold = holds_.on(controller, node_name);
-    // A worker of the other scalingMode stays if a user has cordoned it or its Slurm node, because its successor would not be
-    // cordoned. With scalingMode DaemonSet, it may have no Kubernetes node to move to.
+    // A worker of the other scalingMode stays if a user has cordoned the worker or its Slurm node, because its successor would
+    // not be cordoned. With scalingMode DaemonSet, such a worker may come on top of the wanted ones, because there may be no
+    // Kubernetes node for its successor.
     if (bound_to_hosts(nodeset) != bound_to_host(pod)) {
       if (!pod_cordoned(pod) && !hold.drain && !hold.down) out.push_back("pod " + key.str() + " is of the other scalingMode");
       if (bound_to_hosts(nodeset)) ++left;
@@ -121,8 +122,7 @@ void DeclaredState::unmet_nodeset(const Json& nodeset, std::vector<std::string>&
     // A pod without a slurmd may still be Ready, because a kubelet without connection cannot report that its pod has failed.
     if (!runs_slurmd(*site->second, node_name, pod)) out.push_back("pod " + key.str() + " has no slurmd");
     const Json* host = api_.peek(kinds::kNode, {"", text_at(pod, {"spec", "nodeName"})});
-    // The node of a worker of the newest template has all features of the template and of its Kubernetes node, however it got
-    // them.
+    // Checks the features of every worker's node, also if slurmd started before the features were changed.
     if (host != nullptr) unmet_features(nodeset, pod, *host, *node, out);
     const std::optional<int> weight = weight_of(nodeset);
     if (weight && !newest.empty() && label(pod, api::kLabelRevisionHash) == newest && node->weight != *weight)
@@ -305,8 +305,8 @@ void DeclaredState::unmet_token(const Json& object, std::vector<std::string>& ou
   if (core::get_bool(secret, {"immutable"}) == spec.refresh) {
     out.push_back(fmt::format("the Secret of {} {} change", who, spec.refresh ? "cannot" : "can"));
   }
-  // Close to the expiry, the status may call the token valid or expired, because its times are those of its request or of its
-  // signature.
+  // Close to the expiry, the status may report the token as valid or as expired, because the status may count the lifetime
+  // from the token's request or from its signature.
   constexpr core::Duration kMoment{10000};
   const core::Duration left = expires - loop_.clock().wall().since_epoch;
   if (spec.refresh && left <= core::Duration{0}) out.push_back("the token of " + who + " has expired");

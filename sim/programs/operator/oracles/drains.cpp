@@ -18,8 +18,8 @@ namespace kinds = kube::resources;
 /// The operator may not know yet what happened less than this time ago: a watch may be late, Slurm slow, the operator paused.
 constexpr core::Duration kUnheard{90000};
 
-/// Reports whether workers on the host may be drained because of it. Includes hosts that are not ready, because what is known
-/// of their pods is old.
+/// Reports whether the state of the host allows the operator to drain its workers. Includes hosts that are not ready, because
+/// the known state of their pods may be old.
 bool host_cordoned(const Json& node) {
   return host_goes(node) || !condition_true(node, "Ready");
 }
@@ -86,7 +86,7 @@ bool DrainOracle::out_of_place(const Json& nodeset, const Json& pod, const std::
   return changed({"", host}) || changed({namespace_of(nodeset), name_of(nodeset)});
 }
 
-/// Reports whether there are more workers than were wanted at any recent time.
+/// Reports whether there are more workers than the lowest number that was wanted recently.
 bool DrainOracle::too_many(const std::string& ns, const std::string& nodeset) const {
   std::int64_t have = 0;
   for (const auto& [key, stored] : api_.store().all("pods")) {
@@ -94,7 +94,7 @@ bool DrainOracle::too_many(const std::string& ns, const std::string& nodeset) co
         key.ns == ns && label(stored->body, api::kLabelName) == "slurmd" && label(stored->body, api::kLabelInstance) == nodeset;
     if (its && !ends(stored->body)) ++have;
   }
-  // A worker that has ended since may still exist for an operator whose watch is late.
+  // A worker that has ended recently may still exist for an operator whose watch is late.
   const auto ended = ended_.find({ns, nodeset});
   if (ended != ended_.end()) have += std::ranges::count_if(ended->second, [this](const auto& at) { return lately(at); });
   const auto wished = wished_.find({ns, nodeset});
@@ -167,7 +167,7 @@ bool DrainOracle::explained(const SlurmSite::Cluster& cluster, const SimNode& re
 }
 
 void DrainOracle::drained(const SlurmSite::Cluster& cluster, const SimNode& node, const std::string& reason) {
-  // An administrator's reason that is restored is still the administrator's.
+  // The operator restores drains of administrators with their reasons. Such a drain needs no other cause.
   if (!given_by_operator(reason) || explained(cluster, node, reason)) return;
   // The operator may drain the node of an earlier pod until it sees that the slurmd of the next pod has registered.
   const auto slurmd = cluster.slurmds.find(node.name);

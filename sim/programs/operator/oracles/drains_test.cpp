@@ -16,7 +16,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 namespace kinds = kube::resources;
 
-/// Two idle workers. The tests report that the operator drains one of them.
+/// Two idle workers. The tests report to the oracle that the operator drains one of the workers.
 class DrainOracleTest : public testing::Test {
  protected:
   void SetUp() override {

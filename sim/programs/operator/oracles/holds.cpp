@@ -109,7 +109,7 @@ bool HoldOracle::wants_worker(const kube::Key& controller, const std::string& no
   const std::int64_t wanted = core::get_int(*nodeset, {"spec", "replicas"}, 1);
   const int ordinal = ordinal_in(node);
   if (used.contains(ordinal)) return held <= wanted;
-  // The lowest free ordinals are next.
+  // New workers get the lowest free ordinals.
   std::int64_t free_before = 0;
   for (int i = 0; i < ordinal; ++i) free_before += used.contains(i) ? 0 : 1;
   return free_before < wanted - held;
@@ -180,8 +180,8 @@ void HoldOracle::updated(const SlurmSite::Cluster& cluster, const SimNode& node,
     if (gives) hold.reason = update.reason && !update.reason->empty() ? *update.reason : node.reason;
     if (gives && hold.reason.empty()) hold.reason = "drained without a reason";
     hold.drain = state == "DRAIN" || (state == "DOWN" && node.drain) || (hold.drain && !frees);
-    // UNDRAIN keeps a DOWN, even one of a preStop, and the drain's reason with it. So it looks like a DOWN by the
-    // administrator.
+    // UNDRAIN leaves a DOWN and the drain's reason, even if a preStop set the DOWN. Then the DOWN looks like the
+    // administrator's.
     const bool left_down = state == "UNDRAIN" && node.down && down_by_somebody(node.reason);
     hold.down = state == "DOWN" || left_down || (hold.down && (!frees || state == "UNDRAIN"));
     return;

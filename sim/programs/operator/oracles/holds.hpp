@@ -25,8 +25,8 @@ class HoldOracle {
   /// A drain or DOWN that an administrator set and has not undone.
   struct Hold {
     bool drain = false, down = false;
-    std::string reason;  ///< The reason of the drain.
-    /// Set when the record is deleted: the objects that keep the drain. While both exist, the next record must be drained.
+    std::string reason;  ///< The reason of the drain or DOWN.
+    /// The objects that keep the drain, set when the record is deleted. While both exist, the next record must be drained.
     std::string nodeset_uid, controller_uid;
     core::MonoTime since;
   };
@@ -57,7 +57,7 @@ class HoldOracle {
   const Looks& looks_;
   Tell violation_;
   std::map<std::pair<kube::Key, std::string>, Hold> foreign_;  ///< The holds, by Controller and node.
-  /// The nodes that an administrator drained and undrained.
+  /// The nodes that an administrator drained and then undrained, by Controller.
   std::set<std::pair<kube::Key, std::string>> freed_;
   std::map<kube::Key, core::MonoTime> changed_;  ///< Maps a Kubernetes node or NodeSet to the time of its last change.
   std::map<kube::Key, core::MonoTime> left_;     ///< Maps a worker to when it last ended, was deleted, or vanished.

@@ -61,7 +61,7 @@ TEST_F(OraclesTest, WhatAnAdminFreedIsNotDrainedAgainByItsNextRecord) {
 /// Slurm stores one reason and no owner. So nobody can distinguish the DOWN that UNDRAIN leaves from a DOWN that the
 /// administrator set.
 TEST_F(OraclesTest, TheDownThatAnAdminsUndrainLeavesUnderItsReasonOutlivesTheWorkerToo) {
-  world.pause(0, core::Duration{60000});  // the operator would delete the record at once
+  world.pause(0, core::Duration{60000});  // otherwise, the operator would delete the record at once
   world.merge(slinky::resources::kNodeSet, "cpu", {{"spec", {{"replicas", 1}}}});
   world.remove(kinds::kPod, "cpu-1");
   const auto gone = [&] { return world.find(kinds::kPod, "cpu-1") == nullptr; };
@@ -96,7 +96,7 @@ TEST_F(OraclesTest, TheRecordOfAWorkerThatSlurmRefusesMayGoWithTheAdminsWord) {
 
 /// Slurm overwrites an administrator's reason with every registration that it refuses, and with no other.
 TEST_F(OraclesTest, WhereSlurmRefusesAWorkerTheReasonTellsWhetherItsRecordOutlivesIt) {
-  world.pause(0, core::Duration{60000});  // the operator would delete the record at once
+  world.pause(0, core::Duration{60000});  // otherwise, the operator would delete the record at once
   world.merge(slinky::resources::kNodeSet, "cpu", {{"spec", {{"replicas", 1}}}});
   world.slurm()->set_memory(500);
   world.slurm()->reload_slurmd("cpu-1");

@@ -20,8 +20,8 @@ namespace kinds = kube::resources;
 constexpr core::Duration kPreStop{5000};
 /// The operator may not know yet what happened less than this time ago: a watch may be late, Slurm slow, the operator paused.
 constexpr core::Duration kNews{90000};
-/// The operator may know a worker's end this late, because Slurm, the API server and the operator may be down one after the
-/// other.
+/// The operator may learn of a worker's end this late, because Slurm, the API server and the operator may be down one after
+/// the other.
 constexpr core::Duration kGoneNews{180000};
 /// The effect of a Controller's deletion may only show after SlurmdTimeout.
 constexpr core::Duration kAfterEnd{600000};
@@ -231,7 +231,7 @@ bool JobOracle::cluster_ends(const kube::Key& controller) const {
   return goes && core::get_string(*object, {"spec", "deletionPolicy"}) != "Drain";
 }
 
-/// Reports whether the cluster has a RestApi. Without one, nobody sees the jobs.
+/// Reports whether the cluster has a RestApi. Without a RestApi, the operator cannot see the jobs.
 bool JobOracle::has_restapi(const kube::Key& controller) const {
   return std::ranges::any_of(api_.store().all(table_name(slinky::resources::kRestApi)), [&](const auto& entry) {
     return entry.first.ns == controller.ns && !terminating(entry.second->body) &&
@@ -419,8 +419,8 @@ Blame JobOracle::blame(const SlurmSite::Cluster& cluster, const SimJob& job, con
   using Cause = JobLoss::Cause;
   const kube::Key& controller = cluster.controller;
   if (loss.by == kSlurmAdmin) return Blame::kAdmin;
-  // This comes before the check for the end of the cluster, because the policy also applies to drained workers of such a
-  // cluster.
+  // This comes before the check for the end of the cluster, because the policy also applies to drained workers of a cluster
+  // that ends.
   if (loss.cause == Cause::kRequeued || loss.cause == Cause::kCancelled)
     return policy_allows(cluster, job, loss) ? Blame::kPolicy : Blame::kNoPolicy;
   if (cluster_ends(controller)) return Blame::kClusterEnds;

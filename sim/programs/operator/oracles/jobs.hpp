@@ -19,36 +19,36 @@
 
 namespace sim {
 
-/// The cause of the end of a job. The comments say "it" for the job.
+/// The cause of the end of a job.
 enum class Blame {
   // Excused causes:
-  kUser,   ///< A user deleted its worker, or its NodeSet (for a pending job), or chose to have no volume.
-  kAdmin,  ///< An administrator set its node DOWN, deleted the record, or freed the node while the operator deleted its worker.
-  kAccident,  ///< Its machine or pod had just failed or returned, a script of the site failed, or it was evicted while Pending.
-  kPolicy,    ///< The operator ended it in accordance with its NodeSet's drain policy.
-  kClusterEnds,  ///< Its user deleted the Controller, which is gone or does not drain.
+  kUser,   ///< A user deleted the job's worker, or a pending job's NodeSet, or chose to have no volume.
+  kAdmin,  ///< An administrator set the node DOWN, deleted its record, or freed it while the operator deleted the worker.
+  kAccident,  ///< The machine or pod had just failed or returned, a site's script failed, or a Pending worker was evicted.
+  kPolicy,    ///< The operator ended the job in accordance with the NodeSet's drain policy.
+  kClusterEnds,  ///< A user deleted the Controller, which is gone or does not drain.
   kLongProlog,   ///< slurmctld restarted or reconfigured after jobs had been in prologs for a minute.
   // Causes that are not excused:
-  kNoPolicy,       ///< The operator ended it without a drain policy that allows it.
-  kOperator,       ///< The operator deleted its worker.
-  kOperatorDown,   ///< The operator set its node DOWN.
+  kNoPolicy,       ///< The operator ended the job without a drain policy that allows this.
+  kOperator,       ///< The operator deleted the job's worker.
+  kOperatorDown,   ///< The operator set the job's node DOWN.
   kNewWorker,      ///< The operator deleted a worker that had just registered.
-  kDyingWorker,    ///< It started on a worker that was already being deleted.
-  kGoneWorker,     ///< It started on the record of a worker that is deleted, or whose successor is not ready.
-  kEviction,       ///< Its worker was evicted.
-  kTaint,          ///< The taint manager deleted its worker.
-  kPreemption,     ///< The scheduler deleted its worker for a pod of a higher priority, though the job was not new.
-  kCleaning,       ///< Kubernetes' own controllers deleted its worker.
-  kProbe,          ///< A probe ended slurmd.
+  kDyingWorker,    ///< The job started on a worker that was already being deleted.
+  kGoneWorker,     ///< The job started on the record of a worker that is deleted, or whose successor is not ready.
+  kEviction,       ///< The job's worker was evicted.
+  kTaint,          ///< The taint manager deleted the job's worker.
+  kPreemption,     ///< The scheduler deleted the worker for a pod of a higher priority, though the job was not new.
+  kCleaning,       ///< Kubernetes' own controllers deleted the job's worker.
+  kProbe,          ///< A failed probe ended the worker's slurmd.
   kProcess,        ///< slurmd ended for an unknown reason.
-  kNameTaken,      ///< Another worker registered under the name of its worker.
-  kPartition,      ///< Its partition disappeared from the configuration while it ran.
-  kPartitionWait,  ///< Its partition disappeared while it was pending.
-  kLeftOut,        ///< The operator left its partition out of slurm.conf, as it does if slurmctld refuses the partition.
-  kSilence,        ///< slurmctld lost contact with a slurmd that runs.
+  kNameTaken,      ///< Another worker registered under the name of the job's worker.
+  kPartition,      ///< The job's partition disappeared from the configuration while the job ran.
+  kPartitionWait,  ///< The job's partition disappeared while the job was pending.
+  kLeftOut,        ///< The operator left out the job's partition, as it does if slurmctld refuses a partition.
+  kSilence,        ///< slurmctld lost contact with the job's slurmd, which runs.
   kKey,            ///< slurmctld and slurmd had different keys.
   kState,          ///< slurmctld's volume was lost.
-  kReconfigure,    ///< The operator reconfigured or restarted slurmctld during its prolog.
+  kReconfigure,    ///< The operator reconfigured or restarted slurmctld during the job's prolog.
 };
 std::string_view to_string(Blame blame);
 bool is_excused(Blame blame);
@@ -68,7 +68,7 @@ class JobOracle {
   void clocks_differ(core::Duration by) { clocks_differ_ = clocks_differ_ + by; }
   /// Notes that the operator asks to delete this pod, whose node an administrator has freed since the operator's last look.
   void overtaken(const kube::Key& pod) { asked_[pod] = Blame::kAdmin; }
-  /// Notes that the operator deleted the record of a node that ran nothing.
+  /// Notes that the operator deleted the record of a node without jobs.
   void fenced(const SimNode& record);
   /// Notes that an administrator removes the drain of a node, or brings it up again.
   void freed(const SimNode& record);
@@ -80,17 +80,17 @@ class JobOracle {
  private:
   /// A worker. Kept to the end of the history, because later losses may refer to it.
   struct Worker {
-    std::string node{};     ///< Its node in Slurm.
-    std::string machine{};  ///< Its Kubernetes node.
-    std::string before{};   ///< The uid of the previous worker with that name.
+    std::string node{};     ///< The worker's node in Slurm.
+    std::string machine{};  ///< The worker's Kubernetes node.
+    std::string before{};   ///< The uid of the previous worker with this worker's name.
     std::optional<core::MonoTime> deleted{}, ended{}, gone{};
-    std::optional<core::MonoTime> fenced{};                ///< When the operator deleted the record of its slurmd.
-    std::optional<core::MonoTime> off{}, cut{}, probed{};  ///< When it last failed, was cut off, was ended by a probe.
-    Blame by = Blame::kUser;                               ///< The cause of its deletion.
-    bool owned = true;                                     ///< Owned by a NodeSet. Other workers are not managed.
-    std::optional<core::MonoTime> adopted{}, left{};       ///< When a NodeSet last adopted it, and when it last lost its owner.
-    std::optional<core::MonoTime> open{};                  ///< Since when it lacks the label of the disruption budget.
-    std::optional<core::MonoTime> freed{};                 ///< When an administrator last freed its node.
+    std::optional<core::MonoTime> fenced{};                ///< When the operator deleted the record of the worker's slurmd.
+    std::optional<core::MonoTime> off{}, cut{}, probed{};  ///< The worker last failed, was cut off, was ended by a probe.
+    Blame by = Blame::kUser;                               ///< The cause of the worker's deletion.
+    bool owned = true;                                     ///< A NodeSet owns the worker. Other workers are unmanaged.
+    std::optional<core::MonoTime> adopted{}, left{};       ///< When the worker was last adopted, and last lost its owner.
+    std::optional<core::MonoTime> open{};                  ///< Since when the worker lacks the budget's label.
+    std::optional<core::MonoTime> freed{};                 ///< When an administrator last freed the worker's node.
   };
   using Place = std::pair<kube::Key, std::string>;  ///< The Controller, and the node in Slurm.
 
@@ -127,7 +127,7 @@ class JobOracle {
   std::map<kube::Key, core::MonoTime> unwritten_;  ///< Maps a ConfigMap to when a user last changed or deleted it.
   std::map<kube::Key, Blame> restarted_;           ///< Maps a Controller to who last deleted its slurmctld pod.
   core::Duration clocks_differ_{0};
-  /// Maps a NodeSet to its drain policies, each with its first moment. An operator may not have seen the last one yet.
+  /// Maps a NodeSet to its drain policies, each with the time of its start. An operator may not have seen the latest one yet.
   std::map<kube::Key, std::vector<std::pair<core::MonoTime, core::Json>>> policies_;
   std::map<Blame, int> losses_;
   bool fair_ = false;

@@ -57,17 +57,17 @@ class JobOracleTest : public testing::Test {
     world.kube().nodes().preempt({World::kNamespace, "cpu-0"});
     world.loop().run_for(Duration{1000});
   }
-  /// Deletes the NodeSet without its workers, which continue.
+  /// Deletes the NodeSet with --cascade=orphan, so that its workers continue.
   void leave_workers() {
     world.remove(slinky::resources::kNodeSet, "cpu", "Orphan");
     world.loop().run_for(Duration{1000});
     ASSERT_EQ(core::find(*world.find(kinds::kPod, "cpu-0"), {"metadata", "ownerReferences"}), nullptr);
   }
-  /// Starts a job on workers that their NodeSet has just left, and runs on for long after that.
+  /// Starts a job on workers whose NodeSet has just been deleted without them. Then runs the world for a long time.
   void start_job_on_left_workers() {
     world.slurm()->cancel(job);
     world.loop().run_for(Duration{10000});
-    world.pause(0, Duration{5000});  // the operator would close the partition
+    world.pause(0, Duration{5000});  // otherwise, the operator would close the partition
     leave_workers();
     job = submit(2);
     world.loop().run_for(Duration{240000});
@@ -75,7 +75,8 @@ class JobOracleTest : public testing::Test {
     ASSERT_EQ(state(), SimJob::State::kRunning);
     ASSERT_THAT(losses(), IsEmpty());
   }
-  /// Restarts the machine, deletes the record when slurmd runs, and starts a job there, of which the operator cannot know.
+  /// Restarts the machine of cpu-0, deletes the node's record when slurmd runs, and starts a job on the new record. The paused
+  /// operator cannot know about the job.
   void start_job_on_one_that_began_anew() {
     world.slurm()->cancel(job);
     world.loop().run_for(Duration{10000});
@@ -358,7 +359,7 @@ TEST_F(JobOracleTest, OrAfterItsWorkerIsGoneWhoeverDeletedTheOneBefore) {
     world.merge(slinky::resources::kNodeSet, "cpu", {{"spec", {{"replicas", replicas}}}});
     ASSERT_THAT(world.settle(Duration{60000}), IsEmpty());
   }
-  world.pause(0, std::chrono::hours{1});  // the operator would drain the node
+  world.pause(0, std::chrono::hours{1});  // otherwise, the operator would drain the node
   Caller scheduler;
   scheduler.user = "system:kube-scheduler";
   Deletion at_once;
@@ -375,7 +376,7 @@ TEST_F(JobOracleTest, OrAfterItsWorkerIsGoneWhoeverDeletedTheOneBefore) {
 TEST_F(JobOracleTest, OrWhenSlurmctldIsBackAfterLongThoughTheSuccessorIsThere) {
   world.slurm()->cancel(job);
   world.loop().run_for(Duration{10000});
-  world.slurm_rates.refused = 1.0;  // the operator would drain the node
+  world.slurm_rates.refused = 1.0;  // otherwise, the operator would drain the node
   world.merge(slinky::resources::kNodeSet, "cpu", {{"spec", {{"slurmd", {{"image", "local/nonesuch:1"}}}}}});
   const std::string machine = machine_of("demo-controller-0");
   world.kube().nodes().crash_node(machine);
@@ -455,7 +456,7 @@ TEST_F(JobOracleTest, APrologThatIsCutShortIsTheOperatorsBlameUnlessItIsNewOrLon
   EXPECT_FALSE(world.oracles().ok());
 }
 
-/// The operator waits a minute in total, not for each job.
+/// The operator waits a minute for all prologs together, not for each job.
 TEST_F(JobOracleTest, NeitherIsOneOfManyPrologsThatFollowEachOther) {
   world.judges().jobs().set_fair(true);
   world.slurm()->cancel_all();

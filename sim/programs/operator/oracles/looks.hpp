@@ -16,7 +16,7 @@
 
 namespace sim {
 
-/// The time from the live look of an act to its write: two reads of 12 s each, and the operator may be paused between them.
+/// The longest time from the operator's live look to its write: two reads of 12 s each, and a pause of the operator.
 inline constexpr core::Duration kLookAndWrite{90000};
 
 class Looks {

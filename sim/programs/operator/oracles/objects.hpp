@@ -30,7 +30,7 @@ bool condition_true(const core::Json& object, std::string_view type);
 /// Reports whether a Kubernetes node is cordoned, or a taint announces its removal.
 bool host_goes(const core::Json& node);
 
-// For pods.
+// Functions for pods.
 /// Reports whether the pod has either annotation for a cordon.
 bool pod_cordoned(const core::Json& pod);
 bool is_worker(const core::Json& pod);
@@ -45,8 +45,8 @@ bool never_started(const core::Json& pod);
 /// Reports whether the slurmd of this Slurm node runs in this pod.
 bool runs_slurmd(const SlurmSite::Cluster& cluster, const std::string& node, const core::Json& pod);
 
-// For NodeSets.
-/// Reports whether a Kubernetes node has the labels of the nodeSelector.
+// Functions for NodeSets.
+/// Reports whether a Kubernetes node has the labels of the NodeSet's nodeSelector.
 bool matches(const core::Json& nodeset, const core::Json& node);
 /// Returns the number of wanted workers: spec.replicas, or one for each Kubernetes node that matches the nodeSelector.
 std::int64_t wished_workers(const KubeApi& api, const core::Json& nodeset);
@@ -59,8 +59,8 @@ std::string pinned_to(const core::Json& pod);
 /// Returns the name in Slurm of a worker that is bound to this Kubernetes node.
 std::string daemon_name_of(const core::Json& node);
 
-// For Slurm's nodes.
-/// Reports whether Slurm runs nothing on the node, and starts nothing.
+// Functions for Slurm's nodes.
+/// Reports whether Slurm runs no job on the node and starts none: the node is drained or down, or has no record.
 bool idle_and_held(const SimSlurm& slurm, const std::string& name);
 /// Returns a description: state, reason, whether the node has a comment, and a job on it.
 std::string shown(const SimSlurm& slurm, const SimNode& node);

@@ -1,5 +1,5 @@
-// The oracles that judge the operator. Each listens to the simulated cluster and reports violations. The comment at the top of
-// its header says what it checks.
+// The oracles that check the operator. Each oracle listens to the simulated cluster and reports violations. The comment at the
+// top of its header describes what the oracle checks.
 //
 // jobs, workers, holds, drains, replicas, claims, secrets, tokens and writes check at all times. service checks once everything
 // is settled. At the end, declared_state checks, and final_state must be equal for all histories.
@@ -64,7 +64,7 @@ class OperatorOracles final : public Oracle {
   /// Returns how often things that users notice were started: daemons ("slurmctld demo"), and workers ("pod cpu-0").
   [[nodiscard]] core::Json starts() const;
 
-  // Oracle.
+  // Implements Oracle.
   void accident(const std::string& pod, Accident what) override { jobs_.accident(pod, what); }
   void clock_jumps(core::Duration by) override { jobs_.clocks_differ(core::Duration{std::abs(by.count())}); }
   void log_line(std::string_view line) override { secrets_.log_line(line); }

@@ -77,7 +77,8 @@ void ReplicaOracle::judge_bound(const Json& made) {
   }
 }
 
-/// Checks that there are never more workers than were wanted recently: a watch may be late, or the operator paused.
+/// Checks that there are not more workers than the highest number that was wanted recently. A watch may be late, or the
+/// operator paused.
 void ReplicaOracle::count_workers(const Json& made) {
   if (bound_to_host(made)) return judge_bound(made);
   const std::string owner = owner_uid(made, "NodeSet");

@@ -28,7 +28,7 @@ class ReplicaOracle {
   struct Wish {
     core::MonoTime since;
     std::int64_t workers = 0;
-    std::set<std::string> machines;  ///< The matching Kubernetes nodes, if workers are bound to them.
+    std::set<std::string> machines;  ///< The matching Kubernetes nodes, if workers are bound to nodes.
   };
   void listen();
   void note_wish(const core::Json& nodeset);
@@ -39,7 +39,7 @@ class ReplicaOracle {
   core::Loop& loop_;
   KubeApi& api_;
   Tell violation_;
-  std::map<std::string, std::vector<Wish>> wished_;  ///< Maps the uid of a NodeSet to its wishes.
+  std::map<std::string, std::vector<Wish>> wished_;  ///< Maps the uid of a NodeSet to its specs, oldest first.
   std::map<std::string, int> made_;                  ///< How often a worker of this name was created.
   /// Maps each worker that has not ended and is not terminating to the uid of its NodeSet.
   std::map<kube::Key, std::string> owners_;

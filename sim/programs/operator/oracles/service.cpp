@@ -23,7 +23,7 @@ namespace kinds = kube::resources;
 constexpr Duration kLook{2000};
 /// The limit for an expired token. No token should expire, because it is renewed at four fifths of its lifetime.
 constexpr Duration kTokenExpired{4000};
-/// The limit for a slurmrestd that does not answer: a pod that was harmed starts again within this time.
+/// The limit for a slurmrestd that does not answer: a deleted or failed pod starts again within this time.
 constexpr Duration kRestAway{90000};
 /// The limit for an idle worker that is held back: the time for polls, the live look, and slurmd's answer.
 constexpr Duration kHeldBack{90000};
@@ -135,8 +135,8 @@ void ServiceOracle::look_at_restapis() {
   }
 }
 
-/// All daemons must have the configuration that slurmctld loads: a slurmd that started meanwhile must not keep the previous
-/// one.
+/// Checks that all slurmds have slurmctld's configuration. A slurmd that starts during a change must not keep the previous
+/// configuration.
 void ServiceOracle::look_at_slurmds() {
   for (const auto& [host, cluster] : site_.clusters()) {
     if (!acts_in(namespaces_, cluster->controller.ns)) continue;

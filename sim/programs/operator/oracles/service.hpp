@@ -57,7 +57,7 @@ class ServiceOracle {
   SlurmSite& site_;
   Tell violation_;
   std::vector<std::string> namespaces_;
-  std::shared_ptr<int> turn_ = std::make_shared<int>(0);  ///< Odd while service is due.
+  std::shared_ptr<int> turn_ = std::make_shared<int>(0);  ///< Counts the changes of expect(). Odd while service is due.
   std::array<Pace, 2> pace_;
   std::map<std::string, core::MonoTime> since_;
   std::map<std::string, core::Duration> longest_;

@@ -39,7 +39,7 @@ void WorkerOracle::listen() {
   });
 }
 
-/// Judges the deletion of a worker by Slurm's own state at the moment of the call.
+/// Checks the operator's deletion of a worker against the state of Slurm at that moment.
 void WorkerOracle::worker_deletion(const Json& pod) {
   if (terminating(pod)) return;
   const kube::Key controller{namespace_of(pod), label(pod, api::kLabelCluster)};

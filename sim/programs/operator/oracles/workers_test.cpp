@@ -63,7 +63,7 @@ TEST_F(OraclesTest, TheRecordOfADrainedWorkerMayGo) {
 }
 
 TEST_F(OraclesTest, NoSlurmdIsEndedWithItsPodWhereJobsMayStart) {
-  world.pause(0, core::Duration{60000});  // the operator would drain the node as well
+  world.pause(0, core::Duration{60000});  // otherwise, the operator would drain the node as well
   world.remove(kinds::kPod, "cpu-0");
   ASSERT_TRUE(world.loop().run_until([&] { return world.slurm()->node("cpu-0")->drain; }, core::Duration{30000}));
   set_state("cpu-0", "RESUME", "slurm");
@@ -83,7 +83,7 @@ TEST_F(OraclesTest, WhatAnAdminFreesAfterTheLookIsNotSeen) {
 }
 
 TEST_F(OraclesTest, WhatBeginsThereThenIsTheAdmins) {
-  world.pause(0, core::Duration{60000});  // the operator itself would look at the nodes, too
+  world.pause(0, core::Duration{60000});  // otherwise, the operator would look at the nodes, too
   set_state("cpu-0", "DRAIN", kSlurmAdmin);
   look_at("cpu-0");
   set_state("cpu-0", "RESUME", kSlurmAdmin);

@@ -76,13 +76,13 @@ void WriteOracle::deletion(const net::HttpRequest& request) {
   if (uid.empty()) violation_("a deletion without the uid of what is meant: " + request.target);
 }
 
-/// Reports whether the write is about a token in its Secret, the status of its Token, or the event of its expiry.
+/// Reports whether the write concerns a Token: the Token's status, its Secret, or an event about the Token.
 bool WriteOracle::about_tokens(const net::HttpRequest& request) const {
   const std::string& target = request.target;
   if (target.find("/tokens/") != std::string::npos) return true;
   const std::string ns = word_after(target, "/namespaces/");
   if (target.find("/events") != std::string::npos) {
-    // The write that repeats an event only contains its count.
+    // A write that repeats an event contains only the event's count.
     if (const Json* told = api_.peek(kube::resources::kEvent, {ns, word_after(target, "/events/")}))
       return text_at(*told, {"regarding", "kind"}) == "Token";
     const auto event = core::parse_json(request.body);
@@ -105,7 +105,7 @@ bool WriteOracle::reminds(const net::HttpRequest& request) {
   return again;
 }
 
-/// Judges a write when it is sent to Slurm, or when it arrives at the API server.
+/// Checks that the sender holds the Lease at the time when the write is sent to Slurm, or arrives at the API server.
 void WriteOracle::fenced_write(const net::HttpRequest& request, bool to_slurm, const std::string& identity) {
   if (identity.empty()) return;
   const std::string holder = lease_holder(api_);

@@ -15,7 +15,7 @@ namespace {
 using core::Json;
 using testing::IsEmpty;
 
-/// An operator for one namespace reads only this one. With several namespaces, its caches contain all namespaces.
+/// An operator for one namespace reads only that namespace. The caches of an operator for several namespaces contain all.
 TEST(NamespacesTest, OfOthersNothingIsWritten) {
   OperatorWorld world({}, {.namespaces = {World::kNamespace, "a third one"}});
   for (const char* ns : {World::kNamespace, kOtherNamespace}) {

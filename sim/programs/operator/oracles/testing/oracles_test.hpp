@@ -52,7 +52,7 @@ class OraclesTest : public testing::Test {
     };
     ASSERT_TRUE(world.loop().run_until(gone, core::Duration{30000}));
   }
-  /// Reads the node, as an act of the operator does right before its write.
+  /// Reads the node, as the operator does right before a write.
   void look_at(const std::string& node) {
     world.judges().request({.method = "GET", .target = "/slurm/v0.0.42/node/" + node}, true, "");
   }
