@@ -77,7 +77,7 @@ std::shared_ptr<const Observed> Agent::observe_typed(const run::Key&, run::Recor
 }
 
 void Agent::looked(bool changed) {
-  // After CleanHost, the host does not change any more: the last step waits for the coordinator. So plans after each reading.
+  // After CleanHost, only the coordinator's answer is missing. The host does not change any more, so wakes at each reading.
   if (changed || machine_.memory().left) wake();
   passes_.caches_changed();
 }

@@ -162,7 +162,7 @@ TEST_F(AgentTest, ARotatedKeyIsReportedWhenSlurmdHasLoadedIt) {
   loop.advance(15s);
   EXPECT_EQ(report()["key_loaded"], "k2");
 
-  // agent.json has the image from before the reload, for the next process.
+  // agent.json stores the image from before the reload, so that the next process can tell as well.
   const auto memory = memory_from(files("/var/lib/slurm-enlist/agent.json"));
   ASSERT_TRUE(memory);
   EXPECT_EQ(memory->stale_image, "1");

@@ -56,7 +56,7 @@ class Connection {
   Callbacks callbacks_;
   std::optional<Report> report_;
   bool sent_ = false;   ///< report_ was sent. Its answer may be missing.
-  bool heard_ = false;  ///< heard().
+  bool heard_ = false;  ///< The result of heard().
   std::string revision_;
   bool ready_ = false;  ///< The node's phase was Ready in the last reply.
   std::optional<net::HttpTransport::RequestId> waiting_, key_request_;

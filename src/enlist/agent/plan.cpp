@@ -102,7 +102,7 @@ std::string other_cluster(const Observed& observed) {
                   "; slurmd ignores it and takes that of " + ours);
 }
 
-/// Returns why slurmd must not be restarted as another node yet: Slurm would lose the jobs of the old node. "": slurmd may be.
+/// Returns why slurmd must not be restarted as another node yet: Slurm would lose the jobs of the old node. "": it may be.
 std::string other_node_works(const Seen& seen, const Launch& want) {
   if (!own_runs(seen)) return {};
   const std::string node = launch_of(*seen.slurmd->arguments).node;

@@ -69,7 +69,7 @@ struct SlurmdSeen {
   bool changing = false;  ///< slurmd is being started or stopped, or will be started again by systemd.
   std::string error{};    ///< ServiceState::error.
   std::optional<std::vector<std::string>> arguments{};  ///< nullopt: this program has not started slurmd.
-  core::WallTime started{};                             ///< When the process was started; 0: not known.
+  core::WallTime started{};                             ///< When the running process was started; 0: not known.
   std::string image{};                                  ///< ServiceState::image.
   bool file_missing = false;                            ///< ServiceState::file_missing.
   bool keeps_plain_key = false;                         ///< ServiceState::keeps_plain_key.
@@ -158,17 +158,17 @@ struct StartSlurmd final : plan::Act {
   StartSlurmd(Launch how, std::uint64_t number) : launch(std::move(how)), registrations(number) {}
   [[nodiscard]] core::Json describe() const override;
   [[nodiscard]] Withhold withhold() const override { return Withhold::kLong; }
-  Launch launch;  ///< Without an instance.
+  Launch launch;  ///< Without an instance id.
   std::uint64_t registrations;
 };
 
-/// Writes the arguments for the next start of slurmd, and missing files of its service. Does not touch the slurmd that runs.
+/// Writes the arguments for slurmd's next start, and missing files of its service. Does not touch the running slurmd.
 struct PrepareSlurmd final : plan::Act {
   explicit PrepareSlurmd(Launch next) : launch(std::move(next)) {}
   [[nodiscard]] core::Json describe() const override {
     return {{"act", "enlist.PrepareSlurmd"}, {"node", launch.node}, {"conf", launch.conf}};
   }
-  Launch launch;  ///< Without an instance.
+  Launch launch;  ///< Without an instance id.
 };
 
 /// Removes the former key file, which has the other name, unless somebody has changed it. Clears Memory::former.

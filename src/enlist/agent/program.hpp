@@ -19,7 +19,8 @@ struct AgentOptions {
   std::string slurmd = "/usr/sbin/slurmd";                     ///< --slurmd
   std::string check{};                                         ///< --check
   std::string gpu_detector{};                                  ///< --gpu-detector
-  /// --supervisor: "systemd", "child" (slurmd is a child of the agent), or "auto": systemd if it runs on this host.
+  /// --supervisor: "systemd", "child" (slurmd is a child of the agent), or "auto": systemd if it runs on this host, or else
+  /// child.
   std::string supervisor = "auto";
   std::string slurmd_unit = "/etc/systemd/system/slurmd.service";  ///< --slurmd-unit: its file name is the service's.
   std::string slurmd_defaults = "/etc/default/slurmd";             ///< --slurmd-defaults

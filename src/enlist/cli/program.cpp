@@ -48,7 +48,7 @@ struct Flags {
   std::vector<std::string> words;  ///< Settings for slurmd's --conf.
   bool reset = false;
   bool force = false;
-  int wait = -1;  ///< In seconds; -1: without a limit.
+  int wait = -1;  ///< --wait, in seconds; -1: no limit.
   // Flags of `rotate`: names of hosts and nodes.
   std::vector<std::string> also, acknowledge, without;
   bool abandon = false;

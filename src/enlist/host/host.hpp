@@ -33,8 +33,9 @@ class Host {
                                    const std::string& input) = 0;
   /// Returns the content of a file. Errors: kNotFound (no such file), kUnavailable.
   virtual core::Result<std::string> read(const std::filesystem::path& file) = 0;
-  /// Replaces the whole file atomically: writes a temporary file in the same folder, and renames it. Both are fsynced. If the
-  /// write fails, the file is unchanged. `mode`: 0600 for secrets. Creates missing folders with mode 0755.
+  /// Replaces the whole file atomically: writes a temporary file in the same folder, and renames it to `file`. Fsyncs the file
+  /// and the folder. If the write fails, the file is unchanged. `mode`: 0600 for secrets. Creates missing folders with mode
+  /// 0755.
   virtual core::Result<void> write(const std::filesystem::path& file, const std::string& text, unsigned mode) = 0;
   /// As write(), but with the owner of the file `owner_of`, and with those bits of its mode that `mode` has as well. If `file`
   /// is a symbolic link, replaces the file to which the link points.
@@ -93,7 +94,7 @@ class Service {
   /// Stores the arguments for the next start by the service manager, and writes missing files of the service again. Does not
   /// touch the running process.
   virtual core::Result<void> prepare(const std::vector<std::string>& arguments) = 0;
-  virtual core::Result<void> reload() = 0;  ///< SIGHUP: slurmd registers again.
+  virtual core::Result<void> reload() = 0;  ///< Sends SIGHUP: slurmd reads its files and registers again.
   virtual core::Result<void> stop() = 0;    ///< Stops slurmd, and disables its start at boot.
   /// Removes the files that start() wrote, and restores somebody else's files that start() has replaced. Call stop() before.
   virtual core::Result<void> uninstall() = 0;
@@ -114,7 +115,7 @@ std::unique_ptr<Service> systemd_service(Host& host, std::string slurmd, Systemd
 /// process, and a later process finds it by the file LOG.state. slurmstepds outlive slurmd.
 std::unique_ptr<Service> child_service(Host& host, std::string slurmd, std::filesystem::path log);
 
-/// A child process of the coordinator that must always run, such as slurmrestd. Used on the loop's thread.
+/// A child process of the coordinator that must always run, such as slurmrestd. Call its functions on the loop's thread.
 class Supervised {
  public:
   virtual ~Supervised() = default;

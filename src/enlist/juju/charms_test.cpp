@@ -248,7 +248,7 @@ TEST(JujuCharms, ARotatedKeyIsWrittenAndReadBySlurmd) {
   EXPECT_EQ(site.at("slurmd/0").slurmd.starts, 1);
 }
 
-/// A slurm.jwks that Slurm takes.
+/// The content of a slurm.jwks that Slurm accepts.
 const std::string kKeys = R"({"keys": [{"alg": "HS256", "kty": "oct", "kid": "a", "k": "MDEyMzQ1Njc4OWFiY2RlZg=="}]})";
 
 // Requirement 16
@@ -597,7 +597,7 @@ TEST(JujuCharms, ASilentSlurmdMustBeSilentAtEachLook) {
   site.slurm.up = {"ctl"};
   site.pass(std::chrono::seconds(60));
   EXPECT_THAT(site.slurm.acts, IsEmpty());
-  // A node that does not respond is down only after SlurmdTimeout.
+  // A node that does not respond, but is not down yet (SlurmdTimeout), does not count as silent.
   site.slurm.set_state("slurmd-0", {"IDLE", "NOT_RESPONDING", "DYNAMIC_NORM"}, "");
   site.pass(std::chrono::hours(1));
   site.pass(std::chrono::hours(1));
@@ -763,7 +763,7 @@ TEST(JujuCharms, UnitsWhoseRelationEndsLeaveByThemselvesWithoutBlocking) {
   site.juju.everywhere("update-status");
   EXPECT_FALSE(site.has_node());
   EXPECT_EQ(site.slurmd().stops, 1);
-  // The application comes back.
+  // The application is integrated again.
   site.integrate("slurmd");
   EXPECT_TRUE(site.has_node());
   EXPECT_EQ(site.juju.statuses["slurmd/0"], active("slurmd-0 is IDLE"));
@@ -795,7 +795,7 @@ TEST(JujuCharms, ARelationThatEndsUnderADeadSlurmdLeavesNothingOnTheMachine) {
 TEST(JujuCharms, ASlurmdThatRunsOnWithoutARelationIsNotHidden) {
   FakeSite site;
   site.begin();
-  // Somebody has resolved a failed relation-broken without running it again.
+  // An administrator has resolved a failed relation-broken without running the hook again.
   site.juju.relations.clear();
   site.juju.send("slurmd/0", "update-status");
   EXPECT_EQ(site.juju.statuses["slurmd/0"].kind, Kind::kBlocked);

@@ -33,8 +33,8 @@ inline constexpr const char* kControllerEndpoint = "slurmd";
 /// A relation to an application of the charm slurmd. A relation that ends with this event is not included.
 struct ComputeRelation {
   std::string id, app;
-  Databag theirs{};     ///< What slurmd has published.
-  Databag published{};  ///< What our application has published.
+  Databag theirs{};     ///< The databag of the application slurmd.
+  Databag published{};  ///< The databag of our application.
 };
 
 /// What the charm stores for its next hook, in charm-slurmctld.json.

@@ -94,7 +94,7 @@ core::Result<std::optional<ControllerData>> controller_data_from(const Databag& 
   if (!(*controllers)->is_array()) return wrong(kControllers, "is no list");
   for (const core::Json& controller : **controllers) {
     if (!controller.is_string()) return wrong(kControllers, "is no list of texts");
-    // slurmd ends if a host is named twice.
+    // Drops a repeated host, because slurmd would exit.
     if (std::string host = controller.get<std::string>(); std::ranges::find(out.controllers, host) == out.controllers.end())
       out.controllers.push_back(std::move(host));
   }

@@ -31,7 +31,7 @@ struct ControllerData {
   friend bool operator==(const ControllerData&, const ControllerData&) = default;
 };
 [[nodiscard]] Databag to_databag(const ControllerData& data);
-/// nullopt: the id, the controllers or both are not published yet. Error: kInvalid with the key of the databag.
+/// Reads what slurmctld has published. nullopt: the id or the controllers are missing. Error: kInvalid with the databag's key.
 [[nodiscard]] core::Result<std::optional<ControllerData>> controller_data_from(const Databag& databag);
 
 }  // namespace enlist::juju

@@ -16,7 +16,7 @@ struct Event {
   std::string model{};           ///< The UUID of the model.
   std::string relation_id{};     ///< "slurmctld:3" in an event of a relation.
   std::string remote_app{};      ///< The application at the other end of that relation; "": not known.
-  std::string departing_unit{};  ///< The unit that leaves, in relation-departed.
+  std::string departing_unit{};  ///< In relation-departed: the unit that departs.
 
   /// Reports whether the relation ends with this event. Juju may still list the relation.
   [[nodiscard]] bool breaks(std::string_view relation) const {

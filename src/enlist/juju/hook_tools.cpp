@@ -13,7 +13,7 @@ using core::ErrorCode;
 using Words = std::vector<std::string>;
 using namespace std::chrono_literals;
 
-/// The time limit of a hook tool. The tool asks the unit's agent, which asks the Juju controller.
+/// The time limit of a hook tool. The tool asks Juju's agent of the unit, which asks the Juju controller.
 constexpr auto kToolLimit = 120s;
 constexpr std::string_view kScheme = "secret:";
 // The names of the values in the secret.

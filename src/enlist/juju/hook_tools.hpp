@@ -25,7 +25,7 @@ struct OwnedSecret {
 };
 /// The auth key in a secret. Never log `content`.
 struct SharedKey {
-  std::string file;  ///< The name of its file: "slurm.key" or "slurm.jwks".
+  std::string file;  ///< The name of the key's file: "slurm.key" or "slurm.jwks".
   std::string content;
 };
 
@@ -46,7 +46,7 @@ class HookTools {
   virtual core::Result<std::string> remote_app(const std::string& relation) = 0;
   /// Returns the units at the other end of a relation, as far as Juju has announced them to this unit.
   virtual core::Result<std::vector<std::string>> remote_units(const std::string& relation) = 0;
-  /// Returns the databag of an application in a relation. Only the leader may read that of its own application.
+  /// Returns the databag of an application in a relation. Only the leader may read the databag of its own application.
   virtual core::Result<Databag> databag(const std::string& relation, const std::string& app) = 0;
   /// Sets keys in the databag of our own application. Only the leader may do so.
   virtual core::Result<void> publish(const std::string& relation, const Databag& databag) = 0;

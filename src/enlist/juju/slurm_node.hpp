@@ -38,7 +38,7 @@ class SlurmNode {
 
   // Requests of administrators. Errors: kNotFound if Slurm has no such node, kConflict if the node is that of another slurmd.
 
-  /// Drains the node with the reason of an administrator. Error: kConflict if somebody else has drained it.
+  /// Drains the node with the reason of an administrator. Error: kConflict if somebody else has drained the node.
   core::Result<void> keep_out(std::string reason);
   /// Lets the node take jobs again. Error: kConflict if another of our programs keeps the node out of service.
   core::Result<void> resume();

@@ -53,7 +53,7 @@ class FakeHost : public Host {
   }
 
   std::map<std::string, Output> programs;  ///< The output, by the beginning of the command line.
-  std::map<std::filesystem::path, std::pair<std::string, unsigned>> files;  ///< The text and the mode.
+  std::map<std::filesystem::path, std::pair<std::string, unsigned>> files;  ///< The text and the mode of each file.
   std::vector<std::string> ran;
   std::vector<std::filesystem::path> writes, removed, leftovers_removed;
   std::function<void(const std::filesystem::path&)> on_write;  ///< Called before each write.

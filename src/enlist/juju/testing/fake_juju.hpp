@@ -21,8 +21,8 @@ class FakeJuju {
   using Environment = std::map<std::string, std::string>;
 
   struct Relation {
-    std::map<std::string, std::string> endpoints;  ///< By application.
-    std::map<std::string, Databag> databags;       ///< By application.
+    std::map<std::string, std::string> endpoints;  ///< The endpoint of each application.
+    std::map<std::string, Databag> databags;       ///< The databag of each application.
     std::set<std::string> members{};               ///< The units that have joined, and have not departed.
   };
   struct Secret {
@@ -37,12 +37,12 @@ class FakeJuju {
   /// Reads a file on the machine of a unit, for secret-add.
   std::function<std::string(const std::string& unit, const std::filesystem::path&)> read_file;
 
-  std::map<std::string, std::set<std::string>> units;  ///< By application.
-  std::map<std::string, std::string> leaders;          ///< By application.
-  std::map<std::string, core::Json> configs;           ///< By application.
-  std::map<std::string, Relation> relations;           ///< By number.
-  std::map<std::string, Secret> secrets;               ///< By id.
-  std::map<std::string, Status> statuses;              ///< By unit.
+  std::map<std::string, std::set<std::string>> units;  ///< The units of each application.
+  std::map<std::string, std::string> leaders;          ///< The leading unit of each application.
+  std::map<std::string, core::Json> configs;           ///< The options of each application.
+  std::map<std::string, Relation> relations;           ///< The key is the number of the relation.
+  std::map<std::string, Secret> secrets;               ///< The key is the id of the secret.
+  std::map<std::string, Status> statuses;              ///< The status of each unit.
   std::vector<std::string> events;  ///< The events in the order in which they were sent: "slurmd/0 config-changed".
   std::vector<std::string> calls;   ///< The changes by hook tools: "slurmctld/0 publish slurmd:0".
   std::vector<std::string> logs;
@@ -70,7 +70,7 @@ class FakeJuju {
     }
     settle();
   }
-  /// Returns the number of the relation.
+  /// Integrates two applications. Returns the number of the new relation.
   std::string integrate(const std::string& a, const std::string& a_endpoint, const std::string& b,
                         const std::string& b_endpoint) {
     const std::string number = std::to_string(next_relation_++);
@@ -168,7 +168,7 @@ class FakeJuju {
   struct Action {
     int code = 0;
     std::map<std::string, std::string> results{};
-    std::string failure{};  ///< "": it did not fail.
+    std::string failure{};  ///< Why the action failed; "": it did not fail.
   };
   Action act(const std::string& unit, const std::string& action, const core::Json& parameters = core::Json::object()) {
     action_ = {};
@@ -194,7 +194,7 @@ class FakeJuju {
     if (code == 0) tools.commit();
     return code;
   }
-  /// Sends the events that changes of databags and secrets cause.
+  /// Sends the events that were caused by changes of databags and secrets.
   void settle() {
     while (!pending_.empty()) {
       const auto [unit, event, environment] = pending_.front();

@@ -27,7 +27,7 @@ inline constexpr const char* kSlurmConf =
 
 /// A job, or a task of an array job. `shown`: the id that squeue prints for a task, "11_3".
 struct FakeJob {
-  std::string state = "RUNNING";  ///< As squeue prints it: COMPLETING, SUSPENDED, PENDING ...
+  std::string state = "RUNNING";  ///< The state that squeue prints: COMPLETING, SUSPENDED, PENDING ...
   std::string partition = "slurmd";
   std::string node{};      ///< The node that the job holds; "": none.
   std::string required{};  ///< The nodes that the job asks for by name, as a hostlist.
@@ -91,7 +91,7 @@ struct FakeSlurm {
   [[nodiscard]] bool drains(const std::string& node) const {
     return core::Json(nodes.at(node).at("state")).dump().find("DRAIN") != std::string::npos;
   }
-  /// `scontrol update NodeName=NODE KEY=VALUE...`
+  /// Carries out `scontrol update NodeName=NODE KEY=VALUE...` Returns the exit code.
   int update(const std::string& node, std::map<std::string, std::string> words) {
     if (!nodes.contains(node)) return 1;
     given_reason = words["Reason"];
