@@ -7,7 +7,7 @@ namespace enlist {
 namespace {
 
 constexpr core::Duration kStopGrace{10000};
-/// There is one host, so there is one key.
+/// The agent plans for one object only, this host, so it has one run::Key.
 const run::Key kHost{"", "host"};
 
 }  // namespace
@@ -26,7 +26,7 @@ Agent::Agent(core::Loop& loop, core::Random& random, core::Logger& log, net::Htt
                 .report = [this](const Report& report) { connection_.report(report); },
                 .ended =
                     [this, left = std::move(left)] {
-                      // Nothing may write its files again.
+                      // After this, nothing may write the agent's files again.
                       ended_ = true;
                       connection_.stop();
                       log_.info("this host has left the cluster");
@@ -77,7 +77,7 @@ std::shared_ptr<const Observed> Agent::observe_typed(const run::Key&, run::Recor
 }
 
 void Agent::looked(bool changed) {
-  // The last step waits for the coordinator, not for the host.
+  // After CleanHost, only the coordinator's answer is missing. The host does not change any more, so wakes at each reading.
   if (changed || machine_.memory().left) wake();
   passes_.caches_changed();
 }

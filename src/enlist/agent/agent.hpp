@@ -4,8 +4,8 @@
 //   agent.start();
 //   loop.run();
 //
-// Folder src/enlist/agent: the agent of a host, and the command `join`. Uses run, enlist/host, enlist/wire and enlist/rules.
-// The plan sees enlist/rules and plan only.
+// Folder src/enlist/agent: the agent of a host, and the commands `join` and `leave`. Uses run, enlist/host, enlist/wire and
+// enlist/rules. The plan (plan.hpp) includes only enlist/rules and plan.
 #pragma once
 
 #include <functional>
@@ -26,15 +26,15 @@ namespace enlist {
 
 class Agent final : private run::TypedController<Observed> {
  public:
-  /// `memory`: as it is in agent.json. `metrics` may be null. `left` is called when the host has left the cluster, and the
-  /// process must end. The loop must not run on after the agent is destroyed.
+  /// `memory`: the content of agent.json. `metrics` may be null. `left`: called when the host has left the cluster; the process
+  /// must end then. The loop must not run any more after the agent is destroyed.
   Agent(core::Loop& loop, core::Random& random, core::Logger& log, net::HttpTransport& transport, std::shared_ptr<Host> host,
         std::shared_ptr<Service> service, MachineOptions options, Memory memory, run::PassMetrics* metrics = nullptr,
         std::function<void()> left = {});
   void start() { machine_.look(); }
-  /// Ends the passes, and calls `done` once nothing is written any more. slurmd runs on.
+  /// Stops the agent, and calls `done` when no act runs any more. slurmd keeps running.
   void stop(std::function<void()> done);
-  /// Reports whether the host was read, and the coordinator answers.
+  /// Reports whether the host has been read, and the coordinator answers.
   [[nodiscard]] bool ready() const { return machine_.seen() && !told_.phase.empty() && told_.trouble.empty(); }
   [[nodiscard]] const run::Passes& passes() const { return passes_; }
   [[nodiscard]] const Machine& machine() const { return machine_; }
@@ -51,7 +51,7 @@ class Agent final : private run::TypedController<Observed> {
 
   core::Logger& log_;
   Told told_;
-  bool ended_ = false;  ///< The host has left.
+  bool ended_ = false;  ///< The host has left the cluster.
   Connection connection_;
   Machine machine_;
   plan::Executor executor_;

@@ -108,7 +108,7 @@ class AgentTest : public ::testing::Test {
   MachineOptions options;
   Desired desired{.node = "gpu-1", .pool = "gpu", .cluster = "lab"};
   int revision = 0;
-  bool ended = false;  ///< The process must end.
+  bool ended = false;  ///< The agent has reported that its process must end.
   std::optional<Agent> agent;
 };
 
@@ -162,7 +162,7 @@ TEST_F(AgentTest, ARotatedKeyIsReportedWhenSlurmdHasLoadedIt) {
   loop.advance(15s);
   EXPECT_EQ(report()["key_loaded"], "k2");
 
-  // The next agent knows it as well.
+  // agent.json stores the image from before the reload, so that the next process can tell as well.
   const auto memory = memory_from(files("/var/lib/slurm-enlist/agent.json"));
   ASSERT_TRUE(memory);
   EXPECT_EQ(memory->stale_image, "1");
@@ -180,7 +180,7 @@ TEST_F(AgentTest, ASlurmdThatKeepsToASlurmKeyIsRestartedOnce) {
   EXPECT_EQ(files("/etc/slurm/slurm.jwks"), "two keys");
   EXPECT_EQ(report()["key_loaded"], "k2");
   EXPECT_FALSE(host->files.contains("/etc/slurm/slurm.key")) << "nothing reads it any more";
-  service->now.keeps_plain_key = true;  // Its environment has it from elsewhere.
+  service->now.keeps_plain_key = true;  // Something else has set it in the environment.
   loop.advance(10min);
   EXPECT_THAT(service->acts, ElementsAre("start", "start"));
 }
@@ -200,10 +200,10 @@ TEST_F(AgentTest, ASlurmKeyIsNeededUntilSlurmdHasTheSlurmJwks) {
   EXPECT_FALSE(host->files.contains("/etc/slurm/slurm.key"));
 }
 
-/// A host whose key was in a slurm.jwks and moves to a slurm.key. slurmd prefers a slurm.jwks as long as there is one.
+/// A host whose key moves from slurm.jwks to slurm.key. slurmd prefers slurm.jwks as long as this file exists.
 struct MovingKeyTest : AgentTest {
   MovingKeyTest() { memory.desired = desired; }
-  /// As it is before the move.
+  /// Sets up the host before the move: slurmd runs with the key in slurm.jwks.
   void at_work() {
     begin(joined());
     replies();
@@ -220,7 +220,7 @@ struct MovingKeyTest : AgentTest {
     EXPECT_TRUE(read) << read.error().message;
     return *read;
   }
-  /// The process ends without a word, and the next one has what is in the file.
+  /// Ends the agent without a shutdown, and starts the next one with `noted` as the content of agent.json.
   void next_process(const Memory& noted) {
     agent.reset();
     transport.pending.clear();
@@ -339,7 +339,7 @@ TEST_F(MovingKeyTest, TheKeyMayMoveBackBeforeTheFormerFileIsGone) {
   service->broken = true;
   moves();
   gives_key("the key", "k2", "slurm.key");
-  files("/etc/slurm/slurm.jwks") = "keys";  // As if its removal had failed.
+  files("/etc/slurm/slurm.jwks") = "keys";  // As if the removal of the file had failed.
   desired.key_revision = "k3";
   replies(Phase::kReady);
   service->broken = false;
@@ -399,7 +399,7 @@ TEST_F(AgentTest, ACoordinatorThatIsAwayStopsNothing) {
   EXPECT_EQ(memory->desired, desired);
   EXPECT_EQ(memory->loaded_key, "k1");
 
-  // The agent starts again. Nobody answers.
+  // The agent starts again, and the coordinator does not answer.
   agent.reset();
   transport.pending.clear();
   begin(*memory);
@@ -407,7 +407,7 @@ TEST_F(AgentTest, ACoordinatorThatIsAwayStopsNothing) {
   EXPECT_EQ(service->now.arguments, arguments);
   EXPECT_THAT(service->acts, ElementsAre("start"));
 
-  // The host boots, and still nobody answers.
+  // The host boots, and the coordinator still does not answer.
   agent.reset();
   transport.pending.clear();
   service->now = {};
@@ -446,7 +446,7 @@ TEST_F(AgentTest, AFileThatWasChangedIsPutBackAndReadAgain) {
   gives_key();
   replies(Phase::kReady);
   EXPECT_EQ(report()["key_loaded"], "k1");
-  // slurmd may have read it, if it was reloaded meanwhile.
+  // If slurmd was reloaded meanwhile, it may have read the changed file.
   files("/etc/slurm/slurm.key") = "an older key";
   service->now.image = "another";
   loop.advance(20s);
@@ -604,7 +604,7 @@ TEST_F(AgentTest, StopLeavesSlurmdRunning) {
   EXPECT_THAT(transport.pending, IsEmpty());
 }
 
-/// A host that has joined and whose node leaves: slurmd runs.
+/// A host that has joined, with a running slurmd. The tests let its node leave.
 struct LeavingAgentTest : AgentTest {
   void at_work() {
     begin(joined());

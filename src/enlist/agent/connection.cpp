@@ -11,10 +11,10 @@ namespace enlist {
 namespace {
 
 constexpr core::Duration kWaitAtRest{20000};
-/// While a node is on its way, its phase changes without a new desire. Coordinators may answer only for the latter.
+/// While a node is not ready, its phase changes without a new desired state. Some coordinators do not answer early for it.
 constexpr core::Duration kWaitOnTheWay{1000};
 constexpr core::Duration kFirstPause{300}, kLongestPause{5000};
-/// The time that the coordinator has for an answer beyond the time that it waits.
+/// The time limit of an answer, in addition to the time for which the coordinator is asked to wait.
 constexpr core::Duration kAnswer{10000};
 constexpr std::size_t kLongestReply = 1UL << 20;
 
@@ -29,7 +29,7 @@ core::Result<Connection::Key> key_from(const core::Result<net::HttpResponse>& re
   if (reply->status == 401 || reply->status == 403)
     return core::fail(core::ErrorCode::kForbidden, "the coordinator refuses the auth key: " + said(*reply));
   if (reply->status != 200) return core::fail(core::ErrorCode::kUnavailable, "the auth key: " + said(*reply));
-  // An error must not quote the reply.
+  // An error must not quote the reply, which contains the key.
   const core::Result<Connection::Key> malformed =
       core::fail(core::ErrorCode::kInternal, "the coordinator's answer with the auth key cannot be read");
   const auto body = core::parse_json(reply->body);
@@ -57,7 +57,7 @@ void Connection::report(Report report) {
   if (stopped_ || report_ == report) return;
   report_ = std::move(report);
   sent_ = heard_ = false;
-  if (failures_ > 0) return;  // It goes out with the next try.
+  if (failures_ > 0) return;  // The next try sends the report.
   sync();
 }
 
@@ -66,7 +66,7 @@ void Connection::sync() {
   if (waiting_) transport_.cancel(*waiting_);
   sent_ = true;
   sent_at_ = loop_.clock().mono();
-  // After a failure, the first answer comes at once: it tells that the coordinator is back.
+  // After a failure, asks for an immediate answer, which shows that the coordinator is back.
   wait_ = failures_ > 0 || revision_.empty() ? core::Duration{0} : ready_ ? kWaitAtRest : kWaitOnTheWay;
   const Sync message{*report_, revision_, static_cast<int>(wait_.count())};
   waiting_ = transport_.send({.method = "POST",
@@ -96,7 +96,7 @@ void Connection::replied(const SyncReply& reply) {
   trouble_.clear();
   ready_ = reply.phase == to_string(Phase::kReady);
   const bool news = std::exchange(revision_, reply.revision) != reply.revision;
-  // A coordinator that does not wait must not be asked without a pause.
+  // Pauses if the coordinator has answered early without news, because it may never wait, and must not be asked in a busy loop.
   const bool early = !news && loop_.clock().mono() - sent_at_ < std::max(wait_, kFirstPause);
   next_.set(sent_ && early ? kFirstPause : core::Duration{0}, [this] { sync(); });
   callbacks_.on_reply(reply);
@@ -110,14 +110,14 @@ void Connection::failed(const std::string& why, bool refused) {
   const auto half = static_cast<std::uint64_t>(pause.count() / 2);
   const core::Duration jittered{static_cast<core::Duration::rep>(half + random_.below(half + 1))};
   next_.set(std::max(jittered, kFirstPause), [this] { sync(); });
-  // One lost request is no trouble.
+  // A single lost request is not reported as trouble.
   if (trouble_ == why || (failures_ < 2 && !refused)) return;
   trouble_ = why;
   callbacks_.on_trouble(why);
 }
 
 void Connection::fetch_key(std::function<void(core::Result<Key>)> done) {
-  if (stopped_) return;  // Nothing is written any more.
+  if (stopped_) return;  // The agent ends, and writes no key any more.
   key_request_ = transport_.send({.method = "GET", .target = "/v1/key", .max_reply_bytes = kLongestReply},
                                  [this, done = std::move(done)](const core::Result<net::HttpResponse>& reply) {
                                    key_request_.reset();

@@ -1,7 +1,7 @@
-// The agent's connection to the coordinator: reports the host, and waits for what is desired.
+// The agent's connection to the coordinator: reports the state of the host, and receives the desired state.
 //
-// A request (POST /v1/sync) always waits at the coordinator, which answers as soon as it has something new. A new report is
-// sent at once. While the coordinator does not answer, the request is repeated after 0.3 s to 5 s.
+// One request (POST /v1/sync) is always open. The coordinator answers it as soon as it has something new for the host. A new
+// report replaces the open request at once. After a failure, the request is repeated after 0.3 s to 5 s.
 #pragma once
 
 #include <functional>
@@ -20,11 +20,11 @@ class Connection {
  public:
   struct Callbacks {
     std::function<void(const SyncReply&)> on_reply;
-    /// Called when the coordinator cannot be reached or refuses this host, and again when the cause has changed: one line for
-    /// people. The next reply ends the trouble.
+    /// Called when the coordinator cannot be reached or refuses this host, and again when the cause changes. `why`: the cause,
+    /// in one line for people. The trouble lasts until the next on_reply.
     std::function<void(const std::string& why)> on_trouble;
   };
-  /// The auth key, as the coordinator sends it. Never log the content.
+  /// The auth key, as the coordinator sends it. Never log `content`.
   struct Key {
     std::string file, revision, content;
   };
@@ -34,12 +34,12 @@ class Connection {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  /// Reports the host. The first report opens the connection.
+  /// Sends a report to the coordinator. The first report opens the connection.
   void report(Report report);
-  /// Fetches the auth key. Errors: kForbidden (the node is not enlisted), kUnavailable, kInternal. After stop(), `done`
-  /// is never called.
+  /// Fetches the auth key. Errors: kForbidden (the coordinator refuses it to this host), kUnavailable, kInternal (a malformed
+  /// answer). After stop(), `done` is never called.
   void fetch_key(std::function<void(core::Result<Key>)> done);
-  /// True if the coordinator has heard the last report, or has refused this host since.
+  /// Reports whether the coordinator has received the last report, or has refused this host in answer to it.
   [[nodiscard]] bool heard() const { return heard_; }
   /// Cancels all requests.
   void stop();
@@ -55,15 +55,15 @@ class Connection {
   net::HttpTransport& transport_;
   Callbacks callbacks_;
   std::optional<Report> report_;
-  bool sent_ = false;   ///< The coordinator is being told the report, or was.
-  bool heard_ = false;  ///< heard().
+  bool sent_ = false;   ///< report_ was sent. Its answer may be missing.
+  bool heard_ = false;  ///< The result of heard().
   std::string revision_;
-  bool ready_ = false;  ///< The node is ready, so nothing is about to change.
+  bool ready_ = false;  ///< The node's phase was Ready in the last reply.
   std::optional<net::HttpTransport::RequestId> waiting_, key_request_;
   core::MonoTime sent_at_;
   core::Duration wait_{0};
   int failures_ = 0;
-  std::string trouble_;  ///< What on_trouble was last told; "": nothing since the last answer.
+  std::string trouble_;  ///< The cause that on_trouble last got; "": no trouble since the last reply.
   bool stopped_ = false;
   core::Timer next_;
 };

@@ -26,7 +26,7 @@ Report report(const std::string& error) {
 
 class ConnectionTest : public ::testing::Test {
  protected:
-  /// The request that waits at the coordinator.
+  /// Returns the body of the request that waits at the coordinator; null: none waits.
   core::Json request() {
     loop.run_ready();
     const auto* found = transport.find("/v1/sync");

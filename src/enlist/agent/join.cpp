@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 using core::ErrorCode;
 using namespace std::chrono_literals;
 
-/// So long the coordinator has for its answer. It says within 10 s why it refuses a host.
+/// The time limit of the coordinator's answer. A person must see within 10 s why a host is refused.
 constexpr core::Duration kJoinLimit{10000};
 constexpr core::Duration kJoinAgain{500}, kStatusAgain{100};
 
@@ -55,7 +55,7 @@ core::Result<JoinReply> read_reply(const core::Result<net::HttpResponse>& reply)
   return core::fail(code, said.empty() ? "HTTP status " + std::to_string(reply->status) : said);
 }
 
-/// Asks until the coordinator has answered. The same key may ask again: it gets the same node.
+/// Sends the request until the coordinator has answered. A repetition is safe, because the same key gets the same node.
 core::Result<JoinReply> ask(const JoinParts& parts, const TokenText& token, const Identity& identity,
                             const JoinRequest& message) {
   const net::Endpoint endpoint{
@@ -77,7 +77,7 @@ core::Result<JoinReply> ask(const JoinParts& parts, const TokenText& token, cons
     unknown = unknown || code == ErrorCode::kUnknownOutcome;
     const bool may_pass = code == ErrorCode::kUnavailable || code == ErrorCode::kUnknownOutcome;
     if (!may_pass || parts.now() + kJoinAgain >= end) {
-      // The last answer says nothing about an earlier one that was lost.
+      // The last error does not tell whether an earlier request, whose answer was lost, was successful.
       if (unknown) code = ErrorCode::kUnknownOutcome;
       return reply;
     }
@@ -99,7 +99,7 @@ class Join {
           "leave, and then join.");
       if (options_.no_service || !agent_is_down()) return 0;
       say("Its agent does not run, and is started.");
-      // The flags of the first join are in its unit.
+      // An existing unit is kept, because it has the flags of the first join.
       return begin_agent(exists(options_.agent.agent_unit));
     }
     if (!before && before.error().code != ErrorCode::kNotFound && !options_.again) return failed(before.error());
@@ -111,7 +111,7 @@ class Join {
 
  private:
   int begin_agent(bool has_unit) {
-    // A status from before would be taken for an answer.
+    // wait_until_ready() would take an old status for the status of the new agent.
     if (auto removed = parts_.host.remove(options_.agent.status_file); !removed) return failed(removed.error());
     if (!options_.no_service) {
       if (auto started = start_agent(has_unit); !started) return failed(started.error());
@@ -125,7 +125,7 @@ class Join {
     if (!token) return std::unexpected(token.error());
     const auto facts = read_facts(parts_.host, machine_options(options_.agent));
     if (!facts) return std::unexpected(facts.error());
-    // Its agent could do nothing.
+    // The agent could not start slurmd beside somebody else's.
     if (auto free = nobody_else_runs_slurmd(); !free) return std::unexpected(free.error());
     JoinRequest request{token->secret, facts->hostname, facts->slurm_version, facts->detected};
     for (const auto& [file, revision] : {std::pair{kPlainKeyFile, &request.plain_key}, {kJwksFile, &request.jwks}}) {
@@ -138,14 +138,14 @@ class Join {
     if (!identity) return std::unexpected(identity.error());
     auto reply = ask(parts_, *token, *identity, request);
     if (!reply) {
-      // If the answer was lost, the coordinator may know the key. Then the next try must use it.
+      // If the answer was lost, the coordinator may know the host's key, and the next join must use the same key.
       if (!had_key && reply.error().code != ErrorCode::kUnknownOutcome) forget_key(!had_folder);
       core::Error error = reply.error().with("the coordinator at " + token->host + ":" + std::to_string(token->port));
       if (error.message.contains("resolve " + token->host + ": "))
         error.message += ". Let this host resolve the name, by DNS or in /etc/hosts, and join again with the same token";
       return std::unexpected(std::move(error));
     }
-    // What the agent knows of the files and of slurmd stays, also what it has noted since the command began.
+    // Keeps what the agent has stored about key files and slurmd, including what it has stored since this command began.
     Memory memory = read_memory(parts_.host, folder).value_or(Memory{});
     memory.host = token->host;
     memory.port = reply->port;
@@ -179,7 +179,7 @@ class Join {
     if (memory && wrote(*memory, file, core::sha256_hex(*content))) return std::string();
     return key_revision(file, *content);
   }
-  /// Reports whether there is a file or a folder, or may be one.
+  /// Reports whether the file or folder exists. Returns true if that is not known.
   [[nodiscard]] bool exists(const fs::path& path) const {
     const auto content = parts_.host.read(path);
     return content || content.error().code != ErrorCode::kNotFound;
@@ -193,7 +193,8 @@ class Join {
     }
   }
 
-  /// An earlier join may have been killed before it started the agent. Without systemd, the agent is somebody else's.
+  /// Reports whether systemd has not started the agent: an earlier join may have been killed before it did that. Returns false
+  /// without systemd, because somebody else runs the agent then.
   [[nodiscard]] bool agent_is_down() const {
     const std::string service = fs::path(options_.agent.agent_unit).filename().string();
     const auto output = parts_.host.run({"systemctl", "is-active", service}, 60s, "");
@@ -313,7 +314,7 @@ std::string agent_unit(const std::string& program, const AgentOptions& options) 
   }
   std::string command;
   for (const std::string& word : words) {
-    // systemd.service(5): quotes group, a backslash keeps the next character, and %% and $$ are % and $.
+    // systemd.service(5): quotes group words, a backslash escapes the next character, and %% and $$ stand for % and $.
     std::string quoted = "\"";
     for (const char c : word) {
       if (c == '"' || c == '\\') quoted += '\\';
@@ -335,7 +336,7 @@ std::string agent_unit(const std::string& program, const AgentOptions& options) 
          "\n"
          "Restart=always\n"
          "RestartSec=1\n"
-         // A slurmd that is a child of the agent outlives it.
+         // A slurmd that is a child of the agent must outlive the agent.
          "KillMode=process\n"
          "RuntimeDirectory=slurm-enlist\n"
          "RuntimeDirectoryPreserve=yes\n"

@@ -51,7 +51,7 @@ class JoinTest : public ::testing::Test {
   static core::Result<net::HttpResponse> answer(int status, const core::Json& body) {
     return net::HttpResponse{.status = status, .headers = {}, .body = body.dump()};
   }
-  /// What the agent writes `after` the start of the command.
+  /// Lets the agent write this status at the time `after` from the start of the command.
   void status(core::Duration after, const std::string& phase, const std::string& message = "") {
     statuses.emplace_back(after, core::Json{{"phase", phase}, {"message", message}}.dump());
   }
@@ -99,7 +99,7 @@ class JoinTest : public ::testing::Test {
   std::deque<std::pair<core::Duration, std::string>> statuses;
   std::vector<net::Endpoint> endpoints;
   std::vector<net::HttpRequest> requests;
-  std::function<void()> meanwhile = [] {};  ///< What happens while the coordinator is asked.
+  std::function<void()> meanwhile = [] {};  ///< Called at each request to the coordinator.
   std::string input, out, err;
   core::MonoTime now;
 };
@@ -151,7 +151,7 @@ TEST_F(JoinTest, ASlurmdOfSomebodyElseIsRefusedBeforeTheHostJoins) {
       "--now slurmd), and join again\n");
   EXPECT_TRUE(left_nothing());
   EXPECT_TRUE(requests.empty());
-  // One that slurm-enlist has started runs on.
+  // A slurmd that slurm-enlist has started does not prevent the join.
   slurmd->now.arguments.emplace();
   status(500ms, "Ready");
   EXPECT_EQ(run(), 0) << err;

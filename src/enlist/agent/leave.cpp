@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 constexpr core::Duration kShowAgain{200};
 constexpr core::Duration kAskLimit{20000};
-/// An agent that runs hears of the leave at once.
+/// The status file may stay unchanged for this long before a warning. A running agent changes it as soon as the leave begins.
 constexpr core::Duration kQuiet{10000};
 
 class Leave {
@@ -27,7 +27,7 @@ class Leave {
     const auto memory = read_memory(parts_.host, folder);
     if (!memory && memory.error().code == core::ErrorCode::kNotFound) return failed("this host has not joined a pool");
     if (!memory) return failed(memory.error().message);
-    // The key of another host would be of no use.
+    // Without host.key, parts_.identity would make a new key, which the coordinator does not know.
     if (const auto key = parts_.host.read(folder / "host.key"); !key) return failed(key.error().message);
     const auto identity = parts_.identity(folder, "host");
     if (!identity) return failed(identity.error().message);
@@ -55,7 +55,7 @@ class Leave {
   }
 
  private:
-  /// Returns how to clean up this host without its agent: the commands, with the files that this program has written.
+  /// Returns the commands with which a person cleans up this host without its agent: they name the files of this program.
   std::string by_hand(const Memory& memory) {
     const AgentOptions& agent = options_.agent;
     const auto service = [](const std::string& unit) { return " " + fs::path(unit).filename().string(); };
@@ -84,7 +84,7 @@ class Leave {
     std::string shown;
     bool leaving = false;
     while (!options_.wait || parts_.now() - began < *options_.wait) {
-      // The agent removes its memory last.
+      // The agent removes agent.json only at the end of the leave.
       if (const auto memory = read_memory(parts_.host, options_.agent.state);
           !memory && memory.error().code == core::ErrorCode::kNotFound) {
         say("This host has left.");
@@ -117,7 +117,8 @@ class Leave {
     shown = std::move(line);
   }
 
-  /// Says once if there is no agent that goes on leaving. The status of an agent that waits for jobs does not change either.
+  /// Warns once if no agent seems to handle the leave. The status of an agent that waits for jobs does not change either, so
+  /// asks systemd.
   void warn_of_agent(bool leaving) {
     if (warned_ || parts_.now() - quiet_since_ < kQuiet) return;
     quiet_since_ = parts_.now();
@@ -136,7 +137,7 @@ class Leave {
     }
     parts_.write_err("slurm-enlist leave: " + text + "\n");
   }
-  /// Returns what systemd says of the agent's service; "": there is no such unit, or no systemd.
+  /// Returns the state of the agent's service, from `systemctl is-active`; "": there is no such unit, or no systemd.
   std::string state_of(const std::string& service) {
     if (!parts_.host.read(options_.agent.agent_unit)) return "";
     const auto output = parts_.host.run({"systemctl", "is-active", service}, kAskLimit, "");
@@ -152,7 +153,7 @@ class Leave {
   const LeaveOptions& options_;
   const JoinParts& parts_;
   bool stays_ = false;
-  std::string status_;  ///< The status file as it was last seen.
+  std::string status_;  ///< The last content of the status file.
   core::MonoTime quiet_since_{};
   bool warned_ = false;
 };

@@ -1,5 +1,5 @@
 // The command `slurm-enlist leave`: asks the coordinator, with the host's own key, to let the node of this host leave. The
-// agent does the rest. The command shows what is waited for until the host has left.
+// agent does the rest. Until the host has left, the command prints what the agent waits for.
 #pragma once
 
 #include <chrono>
@@ -10,12 +10,12 @@
 namespace enlist {
 
 struct LeaveOptions {
-  AgentOptions agent{};                           ///< Its folder and its status file.
+  AgentOptions agent{};                           ///< The agent's folders, files and service.
   std::optional<std::chrono::seconds> wait = {};  ///< --wait: how long to wait; nullopt: until the host has left.
 };
 
-/// Returns the exit code: 0 if the host has left, or if it is not waited for; 1 with the cause on standard error if the
-/// coordinator refuses, the node stays, or the wait is over. In the latter case the host goes on leaving.
+/// Returns the exit code: 0 if the host has left, or if `wait` is 0; 1 with the cause on standard error if the coordinator
+/// refuses, somebody cancels the leave, or the wait is over. When the wait is over, the host still continues to leave.
 int leave(const LeaveOptions& options, const JoinParts& parts);
 
 }  // namespace enlist

@@ -98,7 +98,7 @@ TEST_F(LeaveCommandTest, SaysOnceThatTheAgentDoesNotRun) {
             "slurm-enlist leave: the host has not left after 100 s. It goes on leaving.\n");
 
   err.clear();
-  status("Draining", "jobs run there: 12");  // It has ended while it waited.
+  status("Draining", "jobs run there: 12");  // The agent has ended while it waited for the job.
   EXPECT_EQ(run({.wait = 100s}), 1);
   EXPECT_THAT(err, HasSubstr("the agent does not run"));
 }

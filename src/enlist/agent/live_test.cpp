@@ -1,4 +1,4 @@
-// The agent with real files, programs, processes and TLS. Only the coordinator is the test's.
+// Tests the agent with real files, programs, processes and TLS. Only the coordinator is a fake.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -18,17 +18,17 @@ namespace {
 using core::ErrorCode;
 using namespace std::chrono_literals;
 
-// The host is read this often: while slurmd starts, while the node is on its way, and at rest.
+// How often the host is read: while slurmd starts, while the node is joining or leaving, and at rest.
 constexpr core::Duration kLookAtStart{250}, kLookOnTheWay{1000}, kLookAtRest{10000};
-constexpr core::Duration kStarts{5000};       ///< So long after an act, slurmd counts as starting.
-constexpr core::Duration kCheckAgain{5000};   ///< After a check that did not pass.
-constexpr core::Duration kFactsAgain{10000};  ///< While slurmd does not run: a driver may come late.
-constexpr core::Duration kFactsLate{60000};   ///< While it runs, and its node is invalid.
-/// slurmd waits for the requests that it handles before it reloads, and for their prologs.
+constexpr core::Duration kStarts{5000};       ///< For this long after an act, slurmd counts as starting.
+constexpr core::Duration kCheckAgain{5000};   ///< The pause after a check that did not pass.
+constexpr core::Duration kFactsAgain{10000};  ///< How often facts are read while slurmd is down. A driver may load late.
+constexpr core::Duration kFactsLate{60000};   ///< How often facts are read while slurmd runs and its node is invalid.
+/// How long a reload may take: slurmd first completes the requests that it handles, and their prologs.
 constexpr core::Duration kReloads{120'000};
 constexpr std::array kKeyFiles = {kPlainKeyFile, kJwksFile};
 
-/// Opens at the end of the first reading that began after the act. An earlier one may not show its effect.
+/// Opens when a reading of the host has ended that began after the act. An earlier reading may not show the act's effect.
 class LookGate final : public plan::Gate {
  public:
   explicit LookGate(const Machine& machine) : machine_(machine), begun_(machine.begun()) {}
@@ -62,14 +62,14 @@ core::Result<std::string> version_of(Host& host, const std::string& slurmd) {
   return line.substr(line.rfind(' ') + 1);
 }
 
-/// Returns what changes when the program is replaced: the number of its file, its size and its time. "": it cannot be read.
+/// Returns a text that changes when the program's file is replaced: its device, inode, size and time. "": not known.
 std::string file_of(Host& host, const std::string& program) {
   const auto said = said_by(host, {"stat", "-L", "-c", "%d %i %s %Y", program});
   return said ? first_line(*said) : "";
 }
 
-/// Reads the release of a slurmd that was replaced. What `slurmd -C` says is not read again: other words would restart the
-/// slurmd that runs. Returns false if it must be tried again, because the file is just being replaced.
+/// Reads the release of slurmd after its file was replaced. Does not run `slurmd -C` again, because other values would restart
+/// the running slurmd. Returns false if the release cannot be read yet, because the file is just being replaced.
 bool read_release(Host& host, const MachineOptions& options, Seen& seen) {
   auto version = version_of(host, options.slurmd);
   if (version && seen.facts) seen.facts->slurm_version = *std::move(version);
@@ -91,15 +91,15 @@ core::Result<SlurmdSeen> see_slurmd(Service& service) {
                     state->started, std::move(state->image), state->file_missing,     state->keeps_plain_key};
 }
 
-/// Reads what `slurmd -C` says again while slurmd runs. Other words restart it, so no step may run.
+/// Reads the facts again while slurmd runs. Other settings for --conf restart slurmd, so does nothing while a job step runs.
 void read_late_facts(Host& host, Service& service, const MachineOptions& options, Seen& seen) {
   const auto steps = service.steps();
   if (!steps || !steps->empty()) return;
   if (auto facts = read_facts(host, options)) seen.facts = std::move(facts);
 }
 
-/// Removes a key file, and what a write of it that was killed has left, if the file is as this program wrote it. Otherwise
-/// leaves it to its owner.
+/// Removes a key file if its content is what this program wrote. In any case, removes the temporary files of a write of this
+/// file that was killed.
 core::Result<void> remove_key(Host& host, const MachineOptions& options, const Memory& memory, std::string_view name) {
   const auto file = options.slurm_folder / name;
   if (auto done = host.remove_leftovers(file); !done) return done;
@@ -109,7 +109,8 @@ core::Result<void> remove_key(Host& host, const MachineOptions& options, const M
   return host.remove(file);
 }
 
-/// slurmd prefers a slurm.jwks to the slurm.key that it is to read.
+/// If the key is in slurm.key, removes a slurm.jwks that this program wrote, because slurmd would prefer it. Error: kConflict
+/// if the slurm.jwks is somebody else's.
 core::Result<void> remove_former_jwks(Host& host, const MachineOptions& options, const Memory& memory) {
   if (memory.key.file != kPlainKeyFile) return {};
   if (auto removed = remove_key(host, options, memory, kJwksFile); !removed) return removed;
@@ -119,7 +120,7 @@ core::Result<void> remove_former_jwks(Host& host, const MachineOptions& options,
   return {};
 }
 
-/// A key of somebody else in the file may be that of another cluster, whose daemons need it.
+/// Saves the memory and writes the key file. Fails if the file has somebody else's key: daemons of another cluster may need it.
 core::Result<void> put_key(Host& host, const MachineOptions& options, const Memory& memory, const Connection::Key& key,
                            const KeyFile& before) {
   const auto file = options.slurm_folder / key.file;
@@ -131,13 +132,13 @@ core::Result<void> put_key(Host& host, const MachineOptions& options, const Memo
                                                  " has another key, which slurm-enlist has not written: move it away "
                                                  "if nothing needs it");
   }
-  // The note comes first: a file without it would count as somebody else's.
+  // The memory is saved first: a key file that it does not list would count as somebody else's.
   if (auto saved = write_memory(host, options.state, memory); !saved) return saved;
   if (auto removed = host.remove_leftovers(file); !removed) return removed;
   return host.write(file, key.content, 0600);
 }
 
-/// Notes which program runs as slurmd, and then has it read the key file again, which was written before.
+/// Stores slurmd's image in `stale`, and then runs `act`, which makes slurmd read the key file.
 core::Result<void> after_image(Service& service, std::string& stale, const std::function<core::Result<void>()>& act) {
   auto state = service.state();
   if (!state) return std::unexpected(state.error());
@@ -148,7 +149,7 @@ core::Result<void> after_image(Service& service, std::string& stale, const std::
 core::Result<void> stop_slurmd(Service& service) {
   const auto state = service.state();
   if (!state) return std::unexpected(state.error());
-  if (!state->arguments) return {};  // This program has not started it.
+  if (!state->arguments) return {};  // This program has not started slurmd.
   const auto steps = service.steps();
   if (!steps) return std::unexpected(steps.error());
   if (!steps->empty()) return core::fail(ErrorCode::kBusy, "step " + steps->front() + " runs on the host");
@@ -163,7 +164,7 @@ core::Result<void> clean_host(Host& host, Service& service, const MachineOptions
   return {};
 }
 
-/// Removes the service of the agent, if `join` has written it. systemd ends this process then.
+/// Removes the agent's files, and its service if `join` has written the unit. systemd then ends this process.
 core::Result<void> remove_agent(Host& host, const MachineOptions& options) {
   const auto unit = host.read(options.agent_unit);
   const bool has_unit = unit && unit->starts_with(kFileMark);
@@ -173,12 +174,12 @@ core::Result<void> remove_agent(Host& host, const MachineOptions& options) {
     if (auto done = host.remove(options.agent_unit); !done) return done;
     if (const auto done = said_by(host, {"systemctl", "daemon-reload"}); !done) return std::unexpected(done.error());
   }
-  // Without its memory, no other agent starts on this host.
+  // Without agent.json, no agent can start on this host.
   for (const auto& file :
        {options.state / kMemoryFile, options.state / "host.key", options.state / "host.crt", options.status_file}) {
     if (auto done = host.remove(file); !done) return done;
   }
-  // Otherwise, systemd would start the agent again.
+  // Without this, systemd would restart the agent when it ends (Restart=always).
   if (has_unit) (void)said_by(host, {"systemctl", "stop", "--no-block", service});
   return {};
 }
@@ -298,7 +299,7 @@ bool Machine::desire(const Desired& desired) {
   memory_.node = desired.node;
   memory_.pool = desired.pool;
   memory_.cluster = desired.cluster;
-  // The next reading may not be due for a while, and is the first one of the steps.
+  // Reads the host at once: the next reading may be seconds away, and only readings after this point include the steps.
   if (leaves && begun_ > 0) look_soon();
   return true;
 }
@@ -312,7 +313,7 @@ void Machine::look() {
   const core::MonoTime now = loop_.clock().mono();
   const bool runs = seen_ && seen_->slurmd && seen_->slurmd->running;
   const bool with_facts = !seen_ || !seen_->facts || (!runs && now >= facts_at_ + kFactsAgain);
-  // A driver that comes late would leave the node invalid.
+  // The node may be invalid because a driver was loaded late.
   const bool late = !with_facts && runs && callbacks_.invalid() && now >= facts_at_ + kFactsLate;
   if (with_facts || late) facts_at_ = now;
   if (!with_facts) seen->facts = seen_->facts;
@@ -323,7 +324,7 @@ void Machine::look() {
         if (with_facts) seen->facts = read_facts(*host, options);
         if (late) read_late_facts(*host, *service, options, *seen);
         if (!with_facts && seen->program != before && !read_release(*host, options, *seen)) seen->program = before;
-        // A slurmd that is seen after the file has read this file, or was started before.
+        // The key file is read before slurmd's state. So the slurmd that is seen has read this content, or is an earlier one.
         seen->key_digest = digest_of_key(*host, options.slurm_folder, key);
         seen->jwks = (options.slurm_folder / kJwksFile).string();
         seen->jwks_digest = digest_of_key(*host, options.slurm_folder, kJwksFile);
@@ -434,7 +435,7 @@ void Machine::start_slurmd(const StartSlurmd& act, const Done& done) {
         memory_.stale_image = *stale;
         memory_.stopped = false;
         memory_.prepared.clear();
-        check_.instance.clear();  // It is due again for this slurmd.
+        check_.instance.clear();  // The check must pass again for the new slurmd.
         check_at_ = {};
       },
       true, done);
@@ -452,11 +453,11 @@ void Machine::key_fetched(const std::shared_ptr<const WriteKey>& act, core::Resu
     return done({core::fail(ErrorCode::kInvalid, "the coordinator names no file of a key of auth/slurm"), {}});
   auto memory = std::make_shared<Memory>(act->memory);
   const KeyFile before = memory->key;
-  // slurmd has to read it, also if it is an earlier one again: it may have read another one meanwhile.
+  // slurmd must read the file even if it had this key before, because it may have read another key since then.
   memory->loaded_key.clear();
   memory->key = {key->file, key->revision, core::sha256_hex(key->content)};
   if (!before.file.empty() && before != memory->key) memory->former.push_back(before);
-  if (memory->started_with.empty()) memory->started_with = before.file;  // An earlier agent did not note it.
+  if (memory->started_with.empty()) memory->started_with = before.file;  // Earlier releases did not store it.
   carry_out(
       [host = host_, options = options_, memory, before, key = std::make_shared<Connection::Key>(*std::move(key))] {
         return put_key(*host, options, *memory, *key, before);

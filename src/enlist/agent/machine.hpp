@@ -1,4 +1,4 @@
-// The host as the agent's engine sees it: what was last read of it, and the target of the acts that change it.
+// The host for the agent's engine: stores what was last read from the host, and carries out the acts that change the host.
 #pragma once
 
 #include <cstdint>
@@ -18,35 +18,36 @@ namespace enlist {
 struct MachineOptions {
   std::filesystem::path state = "/var/lib/slurm-enlist";  ///< The folder of agent.json.
   std::filesystem::path status_file = "/run/slurm-enlist/agent.status";
-  std::filesystem::path slurm_folder = "/etc/slurm";  ///< For the auth key; a slurm.conf there is looked at.
+  std::filesystem::path slurm_folder = "/etc/slurm";  ///< The folder of the auth key, and maybe of a slurm.conf.
   std::string slurmd = "/usr/sbin/slurmd";
-  std::string check{};  ///< The admin's check script: it gets the names of the node and the pool. "": none.
+  std::string check{};  ///< The admin's check script. Its arguments are the names of the node and the pool. "": none.
   std::filesystem::path agent_unit =
       "/etc/systemd/system/slurm-enlist-agent.service";  ///< The unit of this agent, if it has one.
-  std::string gpu_detector{};  ///< A program that prints words for --conf, such as "Gres=gpu:a100:2". "": none.
+  std::string gpu_detector{};  ///< A program that prints settings for --conf, such as "Gres=gpu:a100:2". "": none.
 };
 
-/// Reads what seldom changes while slurmd runs: the host's name, and what slurmd says of the hardware. Blocks.
+/// Reads the facts that seldom change while slurmd runs: the host's name and boot, slurmd's release, and the hardware that
+/// slurmd and the GPU detector print. Blocks.
 [[nodiscard]] core::Result<Facts> read_facts(Host& host, const MachineOptions& options);
 
 class Machine final : public plan::Target {
  public:
   struct Callbacks {
-    std::function<void(bool changed)> on_look;  ///< The host was read, or what is known has changed otherwise.
+    std::function<void(bool changed)> on_look;  ///< The host was read, or the check has another outcome.
     std::function<void(std::function<void(core::Result<Connection::Key>)>)> fetch_key;
     std::function<void(const Report&)> report;
-    std::function<void()> ended;    ///< The host has left, and this process must end.
-    std::function<bool()> at_rest;  ///< Nothing is expected to change: the host is read less often.
-    std::function<bool()> invalid;  ///< The coordinator says that the node is invalid.
+    std::function<void()> ended;    ///< The host has left the cluster, and this process must end.
+    std::function<bool()> at_rest;  ///< Nothing is expected to change, so the host is read less often.
+    std::function<bool()> invalid;  ///< The coordinator reports the node as invalid.
   };
-  /// `memory`: as it is in agent.json.
+  /// `memory`: the content of agent.json.
   Machine(core::Loop& loop, std::shared_ptr<Host> host, std::shared_ptr<Service> service, MachineOptions options, Memory memory,
           Callbacks callbacks);
 
-  /// Reads the host now, and again all the time.
+  /// Reads the host now, and from then on every 0.25 s to 10 s.
   void look();
   void stop();
-  /// Takes what the coordinator said. Returns true if it is new.
+  /// Sets the desired state that the coordinator has sent. Returns true if it differs from the former one.
   bool desire(const Desired& desired);
 
   [[nodiscard]] const std::optional<Seen>& seen() const { return seen_; }
@@ -55,7 +56,7 @@ class Machine final : public plan::Target {
   [[nodiscard]] const Checked& check() const { return check_; }
   [[nodiscard]] const std::optional<Report>& reported() const { return reported_; }
   [[nodiscard]] const std::string& status() const { return status_; }
-  /// Return how many readings have begun, and how many have ended.
+  /// Return how many readings of the host have begun, and how many have ended.
   [[nodiscard]] std::uint64_t begun() const { return begun_; }
   [[nodiscard]] std::uint64_t ended() const { return ended_; }
 
@@ -67,8 +68,8 @@ class Machine final : public plan::Target {
   void write_key(const std::shared_ptr<const WriteKey>& act, const Done& done);
   void key_fetched(const std::shared_ptr<const WriteKey>& act, core::Result<Connection::Key> key, const Done& done);
   void start_slurmd(const StartSlurmd& act, const Done& done);
-  /// Does the work on another thread, and `after` on the loop if it succeeded. The answer has a gate if `looks`: the host is
-  /// read again.
+  /// Runs `work` on another thread and, if it succeeded, `after` on the loop. If `looks`, also reads the host again, and passes
+  /// `done` a gate that opens after that reading.
   void carry_out(std::function<core::Result<void>()> work, std::function<void()> after, bool looks, Done done);
 
   core::Loop& loop_;

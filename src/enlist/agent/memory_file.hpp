@@ -1,5 +1,5 @@
-// agent.json: what the agent must know after a restart. It has no secrets, but its mode is 0600, because it says whom to
-// believe.
+// agent.json: what the agent must know after a restart. The file contains no secret. Its mode is 0600, because it names the
+// coordinator that the agent trusts.
 #pragma once
 
 #include <filesystem>
@@ -15,7 +15,7 @@ namespace enlist {
 inline constexpr const char* kMemoryFile = "agent.json";
 
 [[nodiscard]] std::string memory_text(const Memory& memory);
-/// Error: kInvalid with the member that is missing or wrong.
+/// Parses agent.json. Error: kInvalid with the member that is missing or wrong.
 [[nodiscard]] core::Result<Memory> memory_from(std::string_view text);
 
 /// Reads agent.json in the folder. Errors: kNotFound (the host has not joined), kInvalid, kUnavailable.

@@ -15,7 +15,7 @@ const plan::StepId kWriteKey{"write", "auth key"}, kStart{"start", "slurmd"}, kR
     kPrepare{"prepare", "slurmd"}, kSave{"save", "memory"}, kStatus{"write", "status"}, kReport{"report"},
     kStop{"stop", "slurmd"}, kClean{"clean", "host"}, kEnd{"end", "agent"}, kRemove{"remove", "former auth key"};
 
-/// slurmd is to be stopped, or the host to be cleaned up.
+/// Reports whether the coordinator wants slurmd to be stopped, or the host to be cleaned up.
 bool stops(const Memory& memory) {
   return memory.desired && (memory.desired->leave == kLeaveStop || memory.desired->leave == kLeaveClean);
 }
@@ -44,14 +44,14 @@ std::string one_line(std::string text) {
   return text;
 }
 
-/// The file of the key is as this program wrote it, with the revision that is desired.
+/// Reports whether the key file has the desired revision, and is unchanged since this program wrote it.
 bool key_is_there(const Observed& observed, const Desired& desired) {
   const KeyFile& key = observed.memory.key;
   return observed.seen->key_digest && !key.digest.empty() && key.revision == desired.key_revision &&
          *observed.seen->key_digest == key.digest;
 }
 
-/// slurmd keeps to the file of the other name, which was there when it was started.
+/// Reports whether slurmd still reads the key file with the other name, which it found when it was started.
 bool keeps_other_file(const Observed& observed) {
   const auto& slurmd = observed.seen->slurmd;
   if (!slurmd || !slurmd->running) return false;
@@ -60,7 +60,7 @@ bool keeps_other_file(const Observed& observed) {
          (!memory.started_with.empty() && memory.started_with != memory.key.file);
 }
 
-/// Returns why slurmd would sign with a key that this program has not written, or may do so; "" if it would not.
+/// Returns why slurmd would or may sign with a slurm.jwks that this program has not written; "" if slurmd would not.
 std::string foreign_jwks(const Observed& observed) {
   const Seen& seen = *observed.seen;
   if (observed.memory.key.file != kPlainKeyFile) return {};
@@ -69,18 +69,18 @@ std::string foreign_jwks(const Observed& observed) {
   return foreign_key(seen.jwks);
 }
 
-/// There may be a file of the other name that this program wrote.
+/// Reports whether a key file with the other name may exist that this program wrote.
 bool has_former(const Memory& memory) {
   return std::ranges::any_of(memory.former, [&](const KeyFile& former) { return former.file != memory.key.file; });
 }
 
-/// No slurmd of this host runs with another key than that in the file.
+/// Reports whether no slurmd of this host runs with another key than that in the key file.
 bool key_is_loaded(const Observed& observed) {
   const Memory& memory = observed.memory;
   const auto& slurmd = observed.seen->slurmd;
   if (slurmd && !slurmd->running && !slurmd->changing) return true;
   if (memory.loaded_key != memory.key.revision || keeps_other_file(observed) || !foreign_jwks(observed).empty()) return false;
-  // Each later slurmd has read the file as well.
+  // The key was reported as loaded before. Every slurmd that has started since then has read the same file.
   if (observed.reported && observed.reported->key_loaded == memory.key.revision) return true;
   if (!slurmd || slurmd->changing) return false;
   return slurmd->arguments && memory.stale_image && !slurmd->image.empty() && slurmd->image != *memory.stale_image;
@@ -92,7 +92,8 @@ std::string foreign_slurmd(const Observed& observed) {
   return std::string(kForeignSlurmd) + " (systemctl disable --now slurmd); the agent starts its own then";
 }
 
-/// No fault: --conf-server wins over any slurm.conf of the host.
+/// Returns a note if the host has a slurm.conf of another cluster; otherwise "". --conf-server overrides that file, so this is
+/// no error.
 std::string other_cluster(const Observed& observed) {
   const Seen& seen = *observed.seen;
   const std::string& ours = observed.memory.desired ? observed.memory.desired->cluster : observed.memory.cluster;
@@ -101,7 +102,7 @@ std::string other_cluster(const Observed& observed) {
                   "; slurmd ignores it and takes that of " + ours);
 }
 
-/// Returns why slurmd must not be restarted as another node yet; "" if it may be. Slurm would take the jobs for lost.
+/// Returns why slurmd must not be restarted as another node yet: Slurm would lose the jobs of the old node. "": it may be.
 std::string other_node_works(const Seen& seen, const Launch& want) {
   if (!own_runs(seen)) return {};
   const std::string node = launch_of(*seen.slurmd->arguments).node;
@@ -253,7 +254,7 @@ Report report_of(const Observed& observed) {
     if (seen.steps) out.steps = *seen.steps;
     out.stopped = observed.memory.stopped && seen.slurmd && !own_runs(seen);
     out.left = observed.memory.left;
-    // Slurm's record is known by it also after the service has forgotten its arguments.
+    // The coordinator needs the id to recognise Slurm's record. After CleanHost, the service no longer knows its arguments.
     if (observed.memory.stopped) out.instance_id = instance_of(observed.memory);
   }
   out.check_passed = !observed.check.wanted || (!out.instance_id.empty() && observed.check.instance == out.instance_id);
@@ -269,7 +270,7 @@ std::string status_of(const Observed& observed) {
                     {"message", observed.told.message}};
   const Report report = report_of(observed);
   std::string error = report.error;
-  // A coordinator that does not know the host any more is no fault at the end of a leave.
+  // At the end of a leave, a coordinator that no longer knows the host is no error.
   const bool over = observed.memory.left && observed.told.heard;
   if (!observed.told.trouble.empty() && !over) error = observed.told.trouble + (error.empty() ? "" : "; ") + error;
   if (!error.empty()) out["error"] = one_line(error);
@@ -279,7 +280,7 @@ std::string status_of(const Observed& observed) {
 
 namespace {
 
-/// Returns why the slurmd that runs has to read its files and register again; "" if it has not.
+/// Returns why the running slurmd has to be reloaded, to read the key or to register again; "" if it has not.
 std::string why_reload(const Observed& observed) {
   const Memory& memory = observed.memory;
   if (memory.registrations < memory.desired->registrations) return "Slurm does not have the node";
@@ -288,14 +289,14 @@ std::string why_reload(const Observed& observed) {
   return observed.seen->not_reloaded ? "it has not carried out the last reload" : "";
 }
 
-/// Adds the step by which the host leaves. The steps follow each other, one in a pass.
+/// Adds the next step of leaving. Each pass carries out only one of these steps.
 void add_leave(const Observed& observed, plan::Plan& out) {
   const Memory& memory = observed.memory;
   const Seen& seen = *observed.seen;
   if (!seen.slurmd) return;
   plan::Lane& lane = out.lane("slurmd");
   if (!memory.stopped || own_runs(seen)) {
-    // Also a slurmd that ends again and again, and that systemd starts each time.
+    // A slurmd that crashes repeatedly must be stopped as well, because systemd would start it each time.
     lane.add({kStop, "the node leaves, and nothing runs there", std::make_shared<StopSlurmd>()});
   } else if (seen.slurmd->changing || memory.desired->leave != kLeaveClean) {
     return;
@@ -316,7 +317,7 @@ plan::Plan plan(const Observed& observed) {
   if (const Report report = report_of(observed); report != observed.reported)
     out.lane("report").add({kReport, "the host has changed", std::make_shared<SendReport>(report)});
 
-  // One step for slurmd in a pass, because the next one depends on what is read after it.
+  // A pass has one step for slurmd at most, because the next step depends on what is read after this one.
   const auto& desired = observed.memory.desired;
   const auto& slurmd = observed.seen->slurmd;
   if (desired && !stops(observed.memory) && !desired->key_revision.empty() && observed.seen->key_digest &&
@@ -325,12 +326,12 @@ plan::Plan plan(const Observed& observed) {
                             observed.memory.key.revision == desired->key_revision ? "the file is not as it was written"
                                                                                   : "the coordinator has another key",
                             std::make_shared<WriteKey>(desired->key_revision, observed.memory)});
-    return out;  // It saves the memory as well.
+    return out;  // WriteKey saves the memory as well.
   }
   if (observed.memory != observed.saved)
     out.lane("save").add({kSave, "it has changed", std::make_shared<SaveMemory>(observed.memory)});
   if (stops(observed.memory)) {
-    // What was done must be known to the next process first.
+    // The memory must be saved before the next step, so that a new process knows the steps that were carried out.
     if (observed.memory == observed.saved) add_leave(observed, out);
     return out;
   }
@@ -339,7 +340,7 @@ plan::Plan plan(const Observed& observed) {
   const auto want = wanted(observed);
   const std::string reload = why_reload(observed);
   if (!want || !*want || !other_node_works(*observed.seen, **want).empty()) {
-    // A reload needs no words: a slurmd without the key of the others would be cut off.
+    // A reload needs no arguments. Without it, slurmd would keep an old key, and the rest of the cluster would reject it.
     if (own_runs(*observed.seen) && !keeps_other_file(observed) && foreign_jwks(observed).empty() && !reload.empty())
       out.lane("slurmd").add({kReload, reload, std::make_shared<ReloadSlurmd>(desired->registrations)});
     return out;
@@ -348,7 +349,7 @@ plan::Plan plan(const Observed& observed) {
   std::optional<Launch> runs;
   if (slurmd->running && slurmd->arguments) runs = launch_of(*slurmd->arguments);
   if (runs) runs->instance.clear();
-  // Slurm takes other values of these words from the coordinator, so slurmd needs them at its next start only.
+  // The coordinator changes the Weight and the Features directly in Slurm. So slurmd needs them only at its next start.
   Launch as_next = runs.value_or(Launch{});
   if (runs && differ_live(runs->conf, (*want)->conf)) as_next.conf = (*want)->conf;
   if (as_next != **want) {

@@ -15,7 +15,7 @@ using ::testing::IsEmpty;
 
 const std::string kDetected = "CPUs=4 Boards=1 SocketsPerBoard=1 CoresPerSocket=4 ThreadsPerCore=1 RealMemory=8000";
 
-/// A host that is as it should be: slurmd runs as desired, and all is saved and said.
+/// Returns a host in its desired state: slurmd runs, and the memory is saved. Nothing is reported yet.
 Observed settled() {
   Observed out;
   out.memory = {.host = "ctl", .port = 6830, .coordinator = "sha256:1", .node = "gpu-1", .pool = "gpu", .cluster = "lab"};
@@ -37,7 +37,7 @@ Observed settled() {
   out.told = {"Ready", "", ""};
   return out;
 }
-/// Marks what would be reported now as reported.
+/// Sets the report and the status file to their current values, as if they had just been written.
 Observed reported(Observed observed) {
   observed.reported = report_of(observed);
   observed.status = status_of(observed);
@@ -125,7 +125,7 @@ TEST(AgentPlan, AKeyFileThatCannotBeReadIsSaid) {
   EXPECT_EQ(report_of(observed).error, "/etc/slurm/slurm.key: Input/output error");
 }
 
-// A host that joins again after the coordinator has lost its records gets another node.
+// A host that joins again after the coordinator has lost its records gets another node name.
 TEST(AgentPlan, ASlurmdBecomesAnotherNodeOnlyWhenNothingRunsThere) {
   Observed observed = settled();
   observed.memory.node = observed.memory.desired->node = "gpu-8";

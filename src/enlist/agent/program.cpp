@@ -34,7 +34,7 @@ class AgentProgram final : public run::Shell {
     flag("--slurmd-defaults", options_.slurmd_defaults, "The file with the arguments of slurmd");
     flag("--agent-unit", options_.agent_unit, "The unit of this agent, which is removed when the host leaves");
     flag("--slurmd-log", options_.slurmd_log, "The log of a slurmd that is a child");
-    // A compute node opens no port without being asked.
+    // By default, the agent opens no port on a compute node.
     for (const char* address : {"--health-addr", "--metrics-addr"})
       cli().get_option(address)->run_callback_for_default()->default_val("0");
   }
@@ -46,7 +46,7 @@ class AgentProgram final : public run::Shell {
     if (!memory && memory.error().code == core::ErrorCode::kNotFound)
       return fatal("this host has not joined a pool: slurm-enlist join", memory.error());
     if (!memory) return fatal("the memory of the agent", memory.error());
-    // Another key would be that of another host.
+    // Without host.crt, load_or_make_identity() would make a new key, which the coordinator does not know.
     if (const auto cert = host_->read(folder / "host.crt"); !cert) return fatal("the key of this host", cert.error());
     auto identity = load_or_make_identity(folder, "host");
     if (!identity) return fatal("the key of this host", identity.error());

@@ -9,7 +9,8 @@
 
 namespace enlist {
 
-/// The defaults of the flags. Each has its flag, and `join` passes those that differ on to the service of the agent.
+/// The values of the flags, with their defaults. `join` writes the values that differ from the defaults into the agent's
+/// service.
 struct AgentOptions {
   std::string version = "dev";
   std::string state = "/var/lib/slurm-enlist";                 ///< --state: the folder of host.crt, host.key and agent.json.
@@ -18,21 +19,23 @@ struct AgentOptions {
   std::string slurmd = "/usr/sbin/slurmd";                     ///< --slurmd
   std::string check{};                                         ///< --check
   std::string gpu_detector{};                                  ///< --gpu-detector
-  /// --supervisor: "systemd", "child" (slurmd is a child of the agent), or "auto": systemd if it runs on this host.
+  /// --supervisor: "systemd", "child" (slurmd is a child of the agent), or "auto": systemd if it runs on this host, or else
+  /// child.
   std::string supervisor = "auto";
-  std::string slurmd_unit = "/etc/systemd/system/slurmd.service";  ///< --slurmd-unit; its name is that of the service.
+  std::string slurmd_unit = "/etc/systemd/system/slurmd.service";  ///< --slurmd-unit: its file name is the service's.
   std::string slurmd_defaults = "/etc/default/slurmd";             ///< --slurmd-defaults
-  std::string slurmd_log = "/var/log/slurm-enlist/slurmd.log";     ///< --slurmd-log: of a slurmd that is a child.
-  std::string agent_unit = "/etc/systemd/system/slurm-enlist-agent.service";  ///< --agent-unit: of the agent itself.
+  std::string slurmd_log = "/var/log/slurm-enlist/slurmd.log";     ///< --slurmd-log: used if slurmd is a child.
+  std::string agent_unit = "/etc/systemd/system/slurm-enlist-agent.service";  ///< --agent-unit: the agent's own unit.
 };
 
 [[nodiscard]] MachineOptions machine_options(const AgentOptions& options);
-/// Returns the slurmd of this host, as --supervisor says. Error: kInvalid. `host` must outlive it.
+/// Returns the service that runs slurmd, by --supervisor. Error: kInvalid if its value is unknown. `host` must outlive the
+/// service.
 [[nodiscard]] core::Result<std::shared_ptr<Service>> slurmd_service(Host& host, const AgentOptions& options);
 /// Reports whether systemd runs this host (sd_booted(3)).
 [[nodiscard]] bool systemd_runs();
 
-/// Returns the agent. Its flags are those of AgentOptions and of run::Shell; health and metrics are not served by default.
+/// Returns the agent. Its flags are those of AgentOptions and of run::Shell. By default, it does not serve health and metrics.
 ///
 ///   auto agent = enlist::make_agent({.version = SLURM_ENLIST_VERSION});
 ///   if (const auto code = agent->start(argc, argv)) return *code;   // argv[0]: "slurm-enlist agent"

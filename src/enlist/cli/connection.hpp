@@ -9,11 +9,11 @@
 
 namespace enlist::cli {
 
-/// Asks the coordinator, and waits for the answer. For Outside::ask. Errors: kNotFound (the keys), kForbidden (the keys cannot
-/// be read), kUnavailable (no coordinator), and those of its answer.
+/// Sends a request to the coordinator, and waits for the answer. Used as Outside::ask. Errors: kNotFound (a key file does not
+/// exist), kForbidden (a key file cannot be read), kUnavailable (no coordinator answers), and those of read_answer().
 core::Result<core::Json> ask_coordinator(const Connection& to, const std::string& path, const core::Json& body);
 
-/// Returns the body of an answer. An answer with another status than 200 is an error with its text.
+/// Returns the body of an answer with status 200. Errors: kUnavailable (status 503) or kInvalid, with the answer's own text.
 core::Result<core::Json> read_answer(int status, const std::string& body);
 
 }  // namespace enlist::cli

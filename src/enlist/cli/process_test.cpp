@@ -1,4 +1,4 @@
-// Runs the program itself: the coordinator, without Slurm, and an administrator who asks it over the loopback interface.
+// Runs the program itself: the coordinator, without Slurm, and an administrator who connects over the loopback interface.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -88,7 +88,7 @@ class ProcessTest : public ::testing::Test {
     out << std::ifstream(root / "log").rdbuf();
     return out.str();
   }
-  /// Returns the port for administrators, which the program logs when it has started; 0: it has not.
+  /// Returns a port that the program logs when it has started; 0: it has not started. The default is that for administrators.
   [[nodiscard]] int port(const char* which = "agent_port") const {
     std::ifstream lines(root / "log");
     for (std::string line; std::getline(lines, line);) {
@@ -127,7 +127,7 @@ TEST_F(ProcessTest, TheCoordinatorAnswersAdministratorsAndNobodyElse) {
   for (const char* file : {"admin.key", "coordinator.key", "coordinator.db"})
     EXPECT_EQ(mode_of(root / "state" / file), 0600U) << file;
 
-  // Another key, with the right certificate of the coordinator.
+  // The administrator's key is another one. The certificate of the coordinator is right.
   const net::SelfSigned other = net::make_self_signed("other");
   std::ofstream(root / "state/admin.crt") << other.cert;
   std::ofstream(root / "state/admin.key") << other.key;
@@ -135,7 +135,7 @@ TEST_F(ProcessTest, TheCoordinatorAnswersAdministratorsAndNobodyElse) {
   ASSERT_FALSE(stranger);
   EXPECT_THAT(stranger.error().message, HasSubstr("this is not the key of the administrators"));
   EXPECT_THAT(ask("/v1/pools", long_wish).error().message, HasSubstr("status 413")) << "it is not read to its end";
-  // Another coordinator.
+  // Now the certificate is that of another coordinator.
   std::ofstream(root / "state/coordinator.crt") << other.cert;
   EXPECT_FALSE(ask("/v1/pools"));
 

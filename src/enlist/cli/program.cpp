@@ -16,7 +16,7 @@ namespace {
 
 using Rows = std::vector<std::vector<std::string>>;
 
-/// Returns the rows as columns, two spaces apart.
+/// Formats the rows as a table whose columns are two spaces apart.
 std::string table(const Rows& rows) {
   std::vector<std::size_t> widths;
   for (const auto& row : rows) {
@@ -38,25 +38,25 @@ std::string or_dash(std::string text) {
 
 struct Flags {
   Connection connection;
-  std::string name;  ///< Of a pool.
+  std::string name;  ///< A pool; in node config, drain and resume: a node.
   std::string partition, nodes;
   std::string valid_for = "1h";
   int uses = 1;
   std::string output;
-  std::vector<std::string> hosts;  ///< Names of nodes.
+  std::vector<std::string> hosts;  ///< The names of nodes.
   std::string node, reason;
-  std::vector<std::string> words;  ///< Of --conf.
+  std::vector<std::string> words;  ///< Settings for slurmd's --conf.
   bool reset = false;
   bool force = false;
-  int wait = -1;  ///< In seconds; -1: without a limit.
-  // Of `rotate`: names of hosts and nodes.
+  int wait = -1;  ///< --wait, in seconds; -1: no limit.
+  // Flags of `rotate`: names of hosts and nodes.
   std::vector<std::string> also, acknowledge, without;
   bool abandon = false;
   std::string lifetime, phase;
 };
 
 constexpr std::chrono::milliseconds kShowAgain{500};
-/// So many hosts are shown for which a rotation waits.
+/// How many hosts of a rotation are listed at most.
 constexpr std::size_t kShownHosts = 20;
 
 class Commands {
@@ -339,7 +339,7 @@ class Commands {
     outside_.write_out(name + ": " + text + "\n");
   }
 
-  /// Calls `look` until it returns true, fails, or the wait is over. The coordinator may be away for a while.
+  /// Calls `look` until it returns true, fails, or --wait is over. If the coordinator is unavailable, tries again.
   template <class Look>
   int wait_until(const std::string& what, const Look& look) const {
     if (flags_.wait == 0) return 0;
@@ -400,10 +400,10 @@ class Commands {
 
   const Outside& outside_;
   const Flags& flags_;
-  mutable bool warned_ = false;  ///< The warning of ask() was written.
+  mutable bool warned_ = false;  ///< ask() has written its warning.
 };
 
-/// Reports whether a word is a token, and not behind --token. Errors about such a word would print it.
+/// Reports whether a token is an argument other than the value of --token. An error message about this argument would print it.
 bool shows_token(const std::vector<std::string>& words) {
   for (std::size_t i = 0; i < words.size(); ++i) {
     const bool token = words[i].starts_with("enlist1_") || words[i].starts_with("--token-file=enlist1_");
@@ -412,7 +412,7 @@ bool shows_token(const std::vector<std::string>& words) {
   return false;
 }
 
-/// Returns the first word that should be a command and is not; "": there is none.
+/// Returns the first argument that is in the place of a command but is no command; "": there is none.
 std::string unknown_command(CLI::App& root, const std::vector<std::string>& words) {
   CLI::App* at = &root;
   for (const std::string& word : words) {
@@ -427,14 +427,14 @@ std::string unknown_command(CLI::App& root, const std::vector<std::string>& word
 }  // namespace
 
 int run_program(const Outside& outside, const std::vector<std::string>& words) {
-  // These have flags of their own.
+  // The commands up to `charm` parse their own flags.
   const auto rest = [&](std::size_t from) {
     return std::vector(words.begin() + static_cast<std::ptrdiff_t>(from), words.end());
   };
   const auto starts = [&](const std::vector<std::string>& with) {
     return words.size() >= with.size() && std::equal(with.begin(), with.end(), words.begin());
   };
-  // Each file and program that such a command lacks would be another error.
+  // Without this check, a user who is not root would get errors about one file or program after the other.
   const auto as_root = [&](const std::string& command, const Outside::Program& program, std::size_t from) {
     const auto asks = [](const std::string& word) { return word == "--help" || word == "-h" || word == "--version"; };
     if (outside.root || std::ranges::any_of(words, asks)) return program(rest(from));
@@ -460,7 +460,7 @@ int run_program(const Outside& outside, const std::vector<std::string>& words) {
   CLI::App root("Lets hosts join a Slurm cluster as nodes of a pool.", "slurm-enlist");
   root.set_version_flag("--version", outside.version);
   root.require_subcommand(1);
-  // Lines with help only: these are run above.
+  // The code above runs these commands. Here they only get their lines in the help.
   CLI::App* coordinator =
       root.add_subcommand("coordinator", "Beside slurmctld: prepare slurm.conf (init), and run the coordinator (run)");
   coordinator->require_subcommand(1);
@@ -477,7 +477,7 @@ int run_program(const Outside& outside, const std::vector<std::string>& words) {
     out->add_option("--state", flags.connection.state, "The coordinator's folder, with the administrators' key")
         ->capture_default_str();
     out->callback([&chosen, &commands, run] {
-      // A command within another one is run first.
+      // The callback of a command within another one, such as `rotate status`, runs first. It must not be replaced.
       if (!chosen) chosen = [&commands, run] { return (commands.*run)(); };
     });
     return out;
@@ -551,7 +551,7 @@ int run_program(const Outside& outside, const std::vector<std::string>& words) {
     std::vector<std::string> reversed(words.rbegin(), words.rend());
     root.parse(std::move(reversed));
   } catch (const CLI::CallForHelp&) {
-    outside.write_out(root.help());  // Of the subcommand, with its whole name.
+    outside.write_out(root.help());  // The help of the subcommand, with its whole name.
     return 0;
   } catch (const CLI::CallForVersion&) {
     outside.write_out(outside.version + "\n");

@@ -31,7 +31,7 @@ std::unexpected<core::Error> system_failure(const fs::path& path, int number) {
   return core::fail(code, path.string() + ": " + std::generic_category().message(number));
 }
 
-/// A program under way: passes its input on, and collects its output.
+/// A running program: writes its standard input, and collects its output.
 class Running {
  public:
   Running(pid_t pid, Fd in, Fd out, Fd err, const std::string& input)
@@ -40,7 +40,7 @@ class Running {
   enum class End { kEnded, kTooLong, kTooMuch };
   End wait(SteadyTime limit) {
     while (true) {
-      // A grandchild may hold the pipes open. So the end is looked for even while they are.
+      // Checks for the end of the program even while the pipes are open, because a grandchild may hold them open.
       if (waitpid(pid_, &status_, WNOHANG) == pid_) {
         collect();
         return End::kEnded;
@@ -76,7 +76,7 @@ class Running {
     if (count > 0) passed_ += static_cast<std::size_t>(count);
     if ((count < 0 && errno != EAGAIN && errno != EINTR) || passed_ == input_.size()) in_.close();
   }
-  /// Reads what the program had written before it ended.
+  /// Reads the rest of the output that the program wrote before it ended.
   void collect() {
     for (auto [fd, text] : {std::pair{&out_, &output_.out}, std::pair{&err_, &output_.err}}) {
       std::size_t before = 0;
@@ -187,7 +187,7 @@ class LocalHost final : public Host {
   }
 
  private:
-  static constexpr std::string_view kRandom = "XXXXXX";  ///< mkostemp(3) replaces it by letters and digits.
+  static constexpr std::string_view kRandom = "XXXXXX";  ///< mkostemp(3) replaces this by random letters and digits.
   static fs::path folder_of(const fs::path& file) { return file.has_parent_path() ? file.parent_path() : fs::path("."); }
 
   static core::Result<void> replace(const fs::path& file, const std::string& text, unsigned mode, const struct stat* owner) {

@@ -91,7 +91,7 @@ TEST_F(LocalHostTest, GivesNoDescriptorsAndDefaultSignals) {
   ASSERT_TRUE(output);
   const std::string begin = "0\n1\n2\n3\nSigIgn:\t";
   ASSERT_TRUE(output->out.starts_with(begin)) << output->out << "3 is the folder that ls reads";
-  // 32 and 33 are glibc's own. A program that was started with these ignored cannot change that.
+  // Signals 32 and 33 belong to glibc. If they were ignored when this test was started, no program can change that.
   EXPECT_EQ(std::stoull(output->out.substr(begin.size()), nullptr, 16) & 0x7fffffffULL, 0U) << output->out;
 }
 

@@ -27,9 +27,9 @@ using namespace std::chrono_literals;
 
 using Words = std::vector<std::string>;
 
-/// A slurmd that has fetched its configuration is up in this time.
+/// slurmd comes up within this time if it can fetch its configuration.
 constexpr auto kComesUp = 5s;
-/// A slurmd that was started again so short a time ago may end again.
+/// A slurmd that systemd has restarted less than this time ago may crash again.
 constexpr auto kStartsAnew = 60s;
 
 /// Returns the command line of a process. Error: the process is gone.
@@ -45,13 +45,13 @@ core::Result<Words> command_line_of(Host& host, long pid) {
   return out;
 }
 
-/// Returns the step of a process; "": it is no slurmstepd of a step. slurmstepd calls itself "slurmstepd: [12.batch]". One
-/// without a step, "slurmstepd infinity", keeps the cgroup of all steps.
+/// Returns the job step of a slurmstepd: "12.batch" if its command line is "slurmstepd: [12.batch]". "?": the command line
+/// names no step. "": another process, or "slurmstepd infinity", which has no step and only holds the cgroup of all steps.
 std::string step_of(Host& host, const std::string& pid) {
   const auto name = host.read("/proc/" + pid + "/comm");
   if (!name || !name->starts_with("slurmstepd")) return {};
   auto line = host.read("/proc/" + pid + "/cmdline");
-  // A zombie has no command line any more, and runs nothing.
+  // A zombie has no command line, and does not run any more.
   if (!line || line->empty()) return {};
   std::ranges::replace(*line, '\0', ' ');
   if (line->find(" infinity") != std::string::npos) return {};
@@ -72,8 +72,8 @@ core::Result<Words> steps_on(Host& host) {
   return out;
 }
 
-/// Returns what changes when a process executes a program: where its stack begins, field 28 of /proc/PID/stat, at a random
-/// address (proc(5)). "": it is not known.
+/// Returns a text that changes when the process executes another program: it has the start of the stack, field 28 of
+/// /proc/PID/stat, which is at a random address (proc(5)). "": not known.
 std::string image_of(Host& host, pid_t pid) {
   const auto stat = host.read("/proc/" + std::to_string(pid) + "/stat");
   const std::size_t name_end = stat ? stat->rfind(')') : std::string::npos;
@@ -89,7 +89,7 @@ std::string image_of(Host& host, pid_t pid) {
   return std::to_string(pid) + "." + start + "." + stack;
 }
 
-/// Sets what is known of the program that a process runs.
+/// Sets ServiceState::image and ServiceState::keeps_plain_key for a process.
 void look_at_program(Host& host, pid_t pid, ServiceState& out) {
   out.image = image_of(host, pid);
   const auto environment = host.read("/proc/" + std::to_string(pid) + "/environ");
@@ -131,14 +131,15 @@ class SystemdService final : public Service {
     if (out.running) look_at_program(host_, static_cast<pid_t>(pid), out);
     out.changing = active == "deactivating" || (starts && !out.running) || (up && !job.empty() && job != "0");
     if (out.running && out.arguments) {
-      // The file may have been written for a start that did not come. While it starts, the process may not be slurmd yet.
+      // Reads the command line of the process, because the file may have been written for a start that failed. While the unit
+      // starts, the process may not be slurmd yet.
       auto now = command_line_of(host_, pid);
       if (now && !now->empty() && (up || is_slurmd(now->front())))
         out.arguments = Words(now->begin() + 1, now->end());
       else
         out.changing = true;
     }
-    // The failure of a slurmd that somebody else has started says nothing about ours: Debian starts one when it is installed.
+    // Ignores the failure of a slurmd that somebody else has started. Debian's package starts one when it is installed.
     if (!out.running && ((active == "failed" && out.arguments) || sub.starts_with("auto-restart")))
       out.error = with_log("slurmd ended (" + values["Result"] + ", exit code " + values["ExecMainStatus"] + ")");
     if (out.running && out.arguments && !out.changing)
@@ -151,14 +152,14 @@ class SystemdService final : public Service {
     if (auto written = replace(paths_.defaults, defaults_file(arguments)); !written) return written;
     if (auto done = systemctl({"daemon-reload"}, 60s); !done) return std::unexpected(done.error());
     if (auto done = systemctl({"enable", paths_.service}, 60s); !done) return std::unexpected(done.error());
-    // After several failures in a row, systemd would refuse. There may be nothing to reset, which is an error.
+    // After several failures in a row, systemd would refuse the start. reset-failed itself fails if there is nothing to reset.
     [[maybe_unused]] const auto reset = systemctl({"reset-failed", paths_.service}, 10s);
     return done(systemctl({"restart", "--no-block", paths_.service}, 30s));
   }
   core::Result<void> prepare(const Words& arguments) override {
     if (auto written = replace(paths_.defaults, defaults_file(arguments)); !written) return written;
     if (!missing(paths_.unit)) return {};
-    // Without its unit, systemd would end the jobs when slurmd ends: KillMode=control-group is its default.
+    // Without slurmd's unit, systemd would kill the jobs when slurmd ends, because its default is KillMode=control-group.
     if (auto written = host_.write(paths_.unit, unit_file(slurmd_, paths_.defaults.native()), 0644); !written) return written;
     return done(systemctl({"daemon-reload"}, 60s));
   }
@@ -182,7 +183,7 @@ class SystemdService final : public Service {
   }
   [[nodiscard]] bool is_slurmd(const std::string& program) const {
     const fs::path name = fs::path(program).filename();
-    return name == "slurmd" || name == fs::path(slurmd_).filename();  // The latter may be a script that executes the former.
+    return name == "slurmd" || name == fs::path(slurmd_).filename();  // slurmd_ may be a script that executes slurmd.
   }
   static core::Result<void> done(core::Result<std::string> result) {
     if (!result) return std::unexpected(result.error());
@@ -204,14 +205,14 @@ class SystemdService final : public Service {
     if (!text) return std::unexpected(text.error());
     if (!text->starts_with(kFileMark)) return std::nullopt;
     auto words = arguments_of(*text);
-    // The file is ours but was edited: it is replaced at the next start, which no arguments ask for.
+    // The file is ours, but somebody has edited it. Empty arguments differ from the wanted ones, so that it is written again.
     return words ? std::optional(*std::move(words)) : std::optional(Words{});
   }
   bool missing(const fs::path& file) {
     const auto content = host_.read(file);
     return !content && content.error().code == ErrorCode::kNotFound;
   }
-  /// Somebody may have removed the file under a slurmd that our unit has started.
+  /// Returns empty arguments if the unit is ours: somebody has removed only the file with the arguments. Otherwise nullopt.
   core::Result<std::optional<Words>> without_defaults() {
     const auto unit = host_.read(paths_.unit);
     if (!unit && unit.error().code != ErrorCode::kNotFound) return std::unexpected(unit.error());
@@ -228,7 +229,7 @@ class SystemdService final : public Service {
     return host_.write_like(file, text, file);
   }
   static fs::path before_of(const fs::path& file) { return file.string() + ".before-slurm-enlist"; }
-  /// Undoes replace(). A file that somebody has written since stays.
+  /// Undoes replace(). A file that somebody else has written since then stays.
   core::Result<void> restore(const fs::path& file) {
     const auto now = host_.read(file);
     if (!now && now.error().code != ErrorCode::kNotFound) return std::unexpected(now.error());
@@ -239,8 +240,8 @@ class SystemdService final : public Service {
     if (auto written = host_.write_like(file, *before, before_of(file)); !written) return written;
     return host_.remove(before_of(file));
   }
-  /// Returns the civil time of a time of CLOCK_MONOTONIC in microseconds. The same time gives the same answer, though clocks
-  /// are adjusted.
+  /// Converts a time of CLOCK_MONOTONIC, in microseconds, to wall time. Repeated calls with the same time return the same
+  /// result, even if the wall clock is adjusted.
   core::WallTime wall_time(const std::string& microseconds) {
     const long long since_boot = number_of(microseconds);
     if (since_boot == 0) return {};
@@ -252,7 +253,7 @@ class SystemdService final : public Service {
     }
     return started_;
   }
-  /// Returns what keeps a slurmd that runs from its work; "": nothing that is known.
+  /// Returns why a running slurmd does not work: it crashes repeatedly, or is still starting. "": no problem is known.
   std::string trouble(const std::string& restarts, bool starts, const std::string& started, long pid) {
     const long long since_boot = number_of(started);
     if (since_boot == 0) return {};
@@ -262,9 +263,9 @@ class SystemdService final : public Service {
     if (starts && ago >= kComesUp) return with_log(std::string(kStillStarting), {"_PID=" + std::to_string(pid)});
     return {};
   }
-  /// Returns the text with the telling lines of slurmd's log, of those that match.
+  /// Appends telling_lines() of slurmd's journal to the text. `matches`: further matches for journalctl.
   std::string with_log(const std::string& text, const Words& matches = {}) {
-    // Not --unit, which also shows what systemd says about the unit.
+    // Does not use --unit, which also shows systemd's own messages about the unit.
     Words words = {"journalctl", "_SYSTEMD_UNIT=" + paths_.service};
     words.insert(words.end(), matches.begin(), matches.end());
     words.insert(words.end(), {"--lines", "20", "--output", "cat", "--no-pager"});
@@ -277,13 +278,13 @@ class SystemdService final : public Service {
   std::string slurmd_;
   SystemdPaths paths_;
   std::mutex mutex_;
-  long long last_start_ = 0;  ///< The last time that wall_time() was asked for, and its answer.
+  long long last_start_ = 0;  ///< The argument of the last wall_time(). Its result is in started_.
   core::WallTime started_;
 };
 
 // --- without systemd ---
 
-/// Reports whether a process has threads beside its first one.
+/// Reports whether a process has other threads than its first one.
 bool has_other_threads(pid_t pid) {
   std::error_code error;
   const fs::directory_iterator threads("/proc/" + std::to_string(pid) + "/task", error);
@@ -292,8 +293,8 @@ bool has_other_threads(pid_t pid) {
   });
 }
 
-/// Returns when a process started, in ticks since the boot: field 22 of /proc/PID/stat (proc(5)). "": there is none, or it has
-/// ended and nobody has waited for it.
+/// Returns when a process started, in ticks since the boot: field 22 of /proc/PID/stat (proc(5)). "": there is no such
+/// process, or it is a zombie.
 std::string start_of(Host& host, pid_t pid) {
   for (bool again : {false, true}) {
     const auto stat = host.read("/proc/" + std::to_string(pid) + "/stat");
@@ -301,7 +302,7 @@ std::string start_of(Host& host, pid_t pid) {
     const std::size_t name_end = stat->rfind(')');
     if (name_end == std::string::npos || name_end + 2 >= stat->size()) return {};
     std::string_view rest = std::string_view(*stat).substr(name_end + 2);
-    // When another thread calls execve(2), as slurmd does to reconfigure, the first one is a zombie until it is replaced.
+    // slurmd reconfigures by an execve(2) in another thread. The first thread is a zombie until the new program replaces it.
     if ((rest.starts_with('Z') || rest.starts_with('X')) && !has_other_threads(pid)) {
       if (again) return {};
       continue;
@@ -338,7 +339,7 @@ class ChildService final : public Service {
     if (out.running) out.started = (*child)->started;
     if (out.running) look_at_program(host_, (*child)->pid, out);
     out.arguments = std::move((*child)->arguments);
-    // Also for a moment after a reload, when it executes itself.
+    // hangup_ends() also holds for a moment after a reload, because slurmd then executes itself again.
     if (!out.running || !hangup_ends(host_, (*child)->pid)) {
       starts_since_.reset();
     } else if (const auto now = std::chrono::steady_clock::now(); !starts_since_) {
@@ -376,14 +377,14 @@ class ChildService final : public Service {
                               {"arguments", arguments},
                               {"logBegin", begin}};
     auto written = host_.write(state_, state.dump() + "\n", 0600);
-    if (!written) {  // A child that the next process would not find must not run.
+    if (!written) {  // Without this file, a later process would not find the child.
       kill(*pid, SIGKILL);
       waitpid(*pid, nullptr, 0);
     }
     return written;
   }
 
-  /// Only start() starts a child, and has the arguments.
+  /// Does nothing, because only start() starts a child, and it gets the arguments.
   core::Result<void> prepare(const Words&) override { return {}; }
   core::Result<void> reload() override {
     const std::lock_guard lock(mutex_);
@@ -407,13 +408,13 @@ class ChildService final : public Service {
  private:
   static constexpr std::uintmax_t kLongestLog = 1UL << 20;
   struct Child {
-    pid_t pid = 0;  ///< 0: it has ended.
+    pid_t pid = 0;  ///< 0: the child has ended.
     Words arguments;
-    off_t log_begin = 0;  ///< Where it began to write in the log.
+    off_t log_begin = 0;  ///< The size of the log when the child was started.
     core::WallTime started{};
   };
 
-  /// Returns the last child; nullopt: none was started.
+  /// Returns the child that was started last; nullopt: none was started, or stop() has ended it.
   core::Result<std::optional<Child>> find() {
     const auto text = host_.read(state_);
     if (!text && text.error().code == ErrorCode::kNotFound) return std::nullopt;
@@ -434,7 +435,7 @@ class ChildService final : public Service {
     if (start.empty() || start != core::get_string(*json, {"start"})) out.pid = 0;
     return out;
   }
-  /// Ends slurmd, and nothing else of its process group: its jobs run on.
+  /// Ends only slurmd, not the other processes of its group, so that its jobs keep running.
   core::Result<void> end() {
     auto child = find();
     if (!child) return std::unexpected(child.error());
@@ -463,8 +464,8 @@ class ChildService final : public Service {
   std::string slurmd_;
   fs::path log_, state_;
   std::mutex mutex_;
-  std::optional<int> ended_;  ///< The exit code of the last child, if it was ours.
-  /// Since when the child that runs has been seen to start.
+  std::optional<int> ended_;  ///< The exit code of the last child, if this process started it.
+  /// When state() first saw the running child as still starting; nullopt: it is not starting.
   std::optional<std::chrono::steady_clock::time_point> starts_since_;
 };
 

@@ -92,7 +92,7 @@ TEST_F(SystemdServiceTest, AFileOfOthersKeepsItsModeAndOwner) {
   EXPECT_EQ(mode("/etc/default/slurmd"), 0640U);
   ASSERT_TRUE(service->prepare({"-Z", "-v"}));
   EXPECT_EQ(mode("/etc/default/slurmd"), 0640U);
-  host.files.erase("/etc/default/slurmd");  // Somebody removes ours.
+  host.files.erase("/etc/default/slurmd");  // Somebody removes our file.
   ASSERT_TRUE(service->uninstall());
   EXPECT_EQ(host.files["/etc/default/slurmd"], std::pair(std::string("SLURMD_OPTIONS=-v\nTOKEN=x\n"), 0640U));
 }
@@ -309,7 +309,7 @@ TEST_F(ChildServiceTest, RunsAndIsFoundByTheNextProcess) {
 }
 
 TEST_F(ChildServiceTest, AReloadThatIsCarriedOutIsAnotherImageOfTheSameProcess) {
-  // As slurmd -D does it.
+  // A stand-in that executes itself at SIGHUP, as slurmd -D does.
   auto service = make(
       "export SLURM_SACK_KEY=x; trap 'exec \"$0\" again' HUP; echo \"begins $1\"; while [ $1 != end ]; do sleep 0.1; done");
   ASSERT_TRUE(service->start({}));
@@ -359,11 +359,11 @@ TEST_F(ChildServiceTest, TellsWhyItEnded) {
 }
 
 TEST_F(ChildServiceTest, AProcessWhoseFirstThreadHasEndedRuns) {
-  // As slurmd for a moment when it reconfigures: another thread calls execve(2).
+  // slurmd has no first thread for a moment when it reconfigures, because another thread calls execve(2).
   const pid_t pid = fork();
   if (pid == 0) {
     std::thread([] { pause(); }).detach();
-    syscall(SYS_exit, 0);  // of this thread alone
+    syscall(SYS_exit, 0);  // ends this thread only
   }
   const auto after_name = [&] {
     const std::string stat = host->read("/proc/" + std::to_string(pid) + "/stat").value_or("");

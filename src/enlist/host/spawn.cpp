@@ -65,7 +65,7 @@ core::Result<void> make_private(const std::string& folder, uid_t uid, gid_t gid)
   return {};
 }
 
-/// Moves a descriptor above those of the standard streams, which a program that is started gets anew.
+/// Moves a descriptor above those of the standard streams, which a started program replaces by its own.
 Fd above_standard(int fd) {
   if (fd > STDERR_FILENO || fd < 0) return Fd(fd);
   const int moved = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
@@ -73,8 +73,8 @@ Fd above_standard(int fd) {
   return Fd(moved);
 }
 
-/// What the child needs, made before the fork. Between fork and exec it may only call functions that are safe in signal
-/// handlers.
+/// The data that the child needs. They are prepared before fork(2), because between fork and exec the child may only call
+/// functions that are safe in signal handlers.
 struct Prepared {
   std::vector<char*> argv, envp;
   std::array<int, 3> fds{};
@@ -90,7 +90,7 @@ void close_others(long most) {
   for (int fd = STDERR_FILENO + 1; fd < most; ++fd) fcntl(fd, F_SETFD, FD_CLOEXEC);
 }
 
-/// Returns the number of the error; 0 is never returned, because exec does not return.
+/// Executes the program in the child. Returns errno, and only after an error, because a successful exec does not return.
 int become(const Prepared& prepared) {
   setsid();
   for (int signal = 1; signal < NSIG; ++signal) {
@@ -105,7 +105,7 @@ int become(const Prepared& prepared) {
     if (setgid(prepared.user->gid) != 0) return errno;
     if (setuid(prepared.user->uid) != 0) return errno;
   }
-  if (prepared.ends_with_us) {  // after setuid(2), which resets it
+  if (prepared.ends_with_us) {  // after setuid(2), which resets PDEATHSIG
     if (prctl(PR_SET_PDEATHSIG, SIGTERM) != 0) return errno;
     if (getppid() != prepared.parent) return ESRCH;
   }
@@ -197,7 +197,7 @@ core::Result<pid_t> spawn(const Spawn& spawn) {
     if (!made) return std::unexpected(made.error());
   }
   const Fd nothing = above_standard(open("/dev/null", O_RDWR | O_CLOEXEC));
-  // The child closes its end by exec, or writes the error.
+  // A successful exec closes the child's end of this pipe. After an error, the child writes errno to it.
   auto report = make_pipe();
   if (!report) return std::unexpected(report.error());
 
@@ -219,7 +219,7 @@ core::Result<pid_t> spawn(const Spawn& spawn) {
                           .report = report->second.get(),
                           .most_fds = static_cast<long>(std::min<rlim_t>(limit.rlim_cur, 65536))};
 
-  // Signals are blocked, so that no handler of ours runs in the child.
+  // Blocks signals, so that no handler of this process runs in the child.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);

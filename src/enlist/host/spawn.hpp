@@ -12,7 +12,7 @@
 
 namespace enlist {
 
-/// A file descriptor of ours that is closed with its owner.
+/// Owns a file descriptor, and closes it when it is destroyed.
 class Fd {
  public:
   explicit Fd(int fd = -1) : fd_(fd) {}
@@ -31,31 +31,33 @@ class Fd {
 };
 
 struct Spawn {
-  std::vector<std::string> arguments;      ///< The first is the program: a path, or a name that is looked up in PATH.
-  std::vector<std::string> environment{};  ///< "NAME=value", beside our own.
-  std::string user{};                      ///< "": our own.
-  std::string folder{};                    ///< As Command::folder; "": none.
-  int in = -1, out = -1, err = -1;         ///< The descriptors of the program; -1: /dev/null.
-  bool ends_with_us = false;               ///< It gets SIGTERM when the thread that started it ends.
+  std::vector<std::string> arguments;      ///< The first is the program: a path, or a name that is found in PATH.
+  std::vector<std::string> environment{};  ///< "NAME=value", added to our own.
+  std::string user{};                      ///< "": our own user.
+  std::string folder{};                    ///< As Command::folder; "": no folder.
+  int in = -1, out = -1, err = -1;         ///< The standard streams of the program; -1: /dev/null.
+  bool ends_with_us = false;               ///< The program gets SIGTERM when the thread that started it ends.
 };
 
-/// Starts the program in a session and process group of its own. Errors: kNotFound (no such program), kInvalid (no such user),
-/// kUnavailable (the system refused, such as too many processes, or rights that are missing; or the folder is not the user's).
+/// Starts the program in its own session and process group. Errors: kNotFound (no such program), kInvalid (no such user, or no
+/// arguments), kUnavailable (the system refused it, for example for missing rights, or the folder belongs to another user).
 [[nodiscard]] core::Result<pid_t> spawn(const Spawn& spawn);
 
-/// Returns both ends, for reading and for writing. They are not blocking, closed in programs that are started, and above 2.
+/// Returns the reading and the writing end of a pipe. Only the reading end does not block. Both are above 2, and programs that
+/// are started do not inherit them.
 [[nodiscard]] core::Result<std::pair<Fd, Fd>> make_pipe();
-/// Returns both ends of a pair of sockets, so that writing to an end without a reader gives an error and no signal.
+/// Returns two connected sockets, above 2 and not inherited. Only the second does not block. Unlike write(2) to a pipe, send(2)
+/// with MSG_NOSIGNAL reports a missing reader as an error, without a signal.
 [[nodiscard]] core::Result<std::pair<Fd, Fd>> make_sockets();
 
-/// Appends what can be read now. Returns false at the end of the file, or after an error.
+/// Appends up to 16 KiB that can be read now. Returns false at the end of the file, or after an error.
 bool read_some(int fd, std::string& to);
 
-/// Returns the exit code of a status of waitpid(2); 128 + the signal if a signal ended the program.
+/// Converts a status of waitpid(2) to an exit code, or to 128 + the signal if a signal ended the program.
 [[nodiscard]] int exit_code(int status);
 
-/// Returns what the end of a log says of a failure, in one line: the last line with "fatal:", or else the last three. Lines
-/// with "error:" are not preferred: daemons of Slurm also write them about what does no harm.
+/// Returns the part of a log that explains a failure, in one line: the last line with "fatal:", or else the last three lines.
+/// Does not prefer lines with "error:", because Slurm's daemons also write such lines about harmless events.
 [[nodiscard]] std::string telling_lines(std::string_view log);
 
 }  // namespace enlist

@@ -12,10 +12,10 @@ namespace enlist {
 namespace {
 
 constexpr core::Duration kFirstPause{300}, kLongestPause{10000};
-/// How often the child is looked at. A pause before the next start is longer, so nothing is lost by asking instead of being
-/// told.
+/// How often the child is polled. The pause before a restart is longer than this, so that a restart would not be much earlier
+/// with SIGCHLD.
 constexpr core::Duration kLook{100};
-constexpr std::size_t kKept = 8192;  ///< The end of its output that is kept.
+constexpr std::size_t kKept = 8192;  ///< How many bytes of the end of its output are stored.
 
 class Child final : public Supervised {
  public:
@@ -73,7 +73,7 @@ class Child final : public Supervised {
     ended(command_.arguments.front() + " ended (exit code " + std::to_string(exit_code(status)) + ")" +
           (said.empty() ? "" : ": " + said));
   }
-  /// The child would stand still if nobody read what it writes.
+  /// Reads the child's output, because the child would block when the pipe is full.
   void read_log() {
     std::size_t before = 0;
     do {
@@ -94,7 +94,7 @@ class Child final : public Supervised {
   core::Loop& loop_;
   Command command_;
   std::function<void()> changed_;
-  pid_t pid_ = 0;  ///< 0: it does not run.
+  pid_t pid_ = 0;  ///< 0: the child does not run.
   Fd log_;
   std::string output_, error_;
   core::MonoTime started_;

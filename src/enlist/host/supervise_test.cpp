@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 
-/// The processes are real; the time between two looks at them is not.
+/// The tests run real processes. The time between two polls of a process is simulated.
 class SuperviseTest : public ::testing::Test {
  protected:
   SuperviseTest() {
@@ -62,7 +62,7 @@ TEST_F(SuperviseTest, MakesAFolderForItsUserAlone) {
   const auto start = [&](const std::string& script) {
     return supervise(loop, {.arguments = {"/bin/sh", "-c", script}, .user = user, .folder = folder}, [] {});
   };
-  // It is root's, as one that systemd has made.
+  // The folder belongs to root, as if systemd had created it.
   fs::create_directory(folder);
   fs::permissions(folder, fs::perms::all);
   fs::permissions(root, fs::perms::owner_all | fs::perms::others_exec);

@@ -1,4 +1,4 @@
-// Both charms with a model of Juju and of Slurm.
+// Tests both charms with models of Juju and Slurm.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -141,7 +141,7 @@ TEST(JujuCharms, NothingIsPublishedToAnApplicationWhosePartitionIsRefused) {
   EXPECT_EQ(site.slurm.loaded, before);
   EXPECT_EQ(site.juju.statuses["slurmctld/0"].kind, Kind::kBlocked);
   EXPECT_THAT(site.message("slurmctld/0"), HasSubstr("slurmctld refuses the partitions: slurm_reconfigure error"));
-  // The refused file is not written again by itself, and is by a mended one.
+  // update-status does not try the refused file again. A corrected setting replaces it.
   const int reconfigures = site.reconfigures();
   site.juju.everywhere("update-status");
   EXPECT_EQ(site.reconfigures(), reconfigures);
@@ -163,7 +163,7 @@ TEST(JujuCharms, AFileThatMayBeLoadedIsNotTakenBack) {
   EXPECT_THAT(site.pools(), HasSubstr("PartitionName=gpu"));
   EXPECT_THAT(site.slurm.loaded, HasSubstr("PartitionName=gpu"));
   EXPECT_EQ(site.juju.statuses["slurmctld/0"], active());
-  // slurmctld may still be about to load this one.
+  // slurmctld may still be about to load the file of this request.
   site.slurm.loses_request = true;
   site.juju.configure("gpu", "partition-config", "MaxTime=1-0");
   EXPECT_THAT(site.pools(), HasSubstr("PartitionName=gpu Nodes=gpu MaxTime=1-0\n"));
@@ -223,7 +223,7 @@ TEST(JujuCharms, TheControllersAreTheActiveOnesThePrimaryFirst) {
   site.juju.everywhere("update-status");
   EXPECT_EQ(controllers(), (core::Json{"10.0.0.1:6817", "10.0.0.2:6817"}));
   EXPECT_THAT(site.launch("slurmd/0").controllers, ElementsAre("10.0.0.1:6817", "10.0.0.2:6817"));
-  // One that is down for a while is no reason to restart every slurmd. One that slurm.conf does not name any more is.
+  // A slurmctld that is down is no reason to restart every slurmd. A slurmctld that slurm.conf no longer names is.
   const int starts = site.at("slurmd/0").slurmd.starts;
   site.slurm.up = {"ctl"};
   site.juju.everywhere("update-status");
@@ -248,7 +248,7 @@ TEST(JujuCharms, ARotatedKeyIsWrittenAndReadBySlurmd) {
   EXPECT_EQ(site.at("slurmd/0").slurmd.starts, 1);
 }
 
-/// A slurm.jwks that Slurm takes.
+/// The content of a slurm.jwks that Slurm accepts.
 const std::string kKeys = R"({"keys": [{"alg": "HS256", "kty": "oct", "kid": "a", "k": "MDEyMzQ1Njc4OWFiY2RlZg=="}]})";
 
 // Requirement 16
@@ -298,7 +298,7 @@ TEST(JujuCharms, AFormerKeyThatSomebodyHasReplacedStays) {
   EXPECT_EQ(there[kKeyPath].first, "of another cluster");
   EXPECT_EQ(there["/etc/slurm/slurm.jwks"].first, kKeys);
   EXPECT_EQ(site.at("slurmd/0").slurmd.starts, 2);
-  // Slurm reads the other file first.
+  // Now slurm.jwks is somebody else's. Slurm would prefer it to slurm.key.
   there["/etc/slurm/slurm.jwks"].first = "of another cluster";
   there.erase(kKeyPath);
   site.at("slurmctld/0").machine.files.erase("/etc/slurm/slurm.jwks");
@@ -327,7 +327,7 @@ TEST(JujuCharms, AnotherUnitNeedsNothingOfSlurmctld) {
 
 // --- units that leave ---
 
-/// slurmctld, and two units of slurmd, of which the first leaves.
+/// A site with slurmctld and two units of slurmd. The tests let the first of the two leave.
 struct LeavingSite : FakeSite {
   LeavingSite() {
     deploy("slurmctld", "slurmctld");
@@ -336,8 +336,8 @@ struct LeavingSite : FakeSite {
   }
   FakeService& slurmd() { return at("slurmd/0").slurmd; }
   [[nodiscard]] bool has_node() const { return slurm.nodes.contains("slurmd-0"); }
-  /// Sends stop, and changes something when the hook waits for the third time. Returns its exit code and what it said
-  /// meanwhile.
+  /// Sends stop, and calls `change` when the hook waits for the third time. Returns the exit code of the hook, and the status
+  /// that it set meanwhile.
   std::pair<int, std::string> stop_until(const std::function<void()>& change) {
     int waits = 0;
     std::string told;
@@ -536,9 +536,9 @@ TEST(JujuCharms, AUnitThatIsRemovedWhileItIsToRegisterAnewLeavesAndSaysSo) {
 
 // --- units that are gone ---
 
-/// A site whose first unit of slurmd is removed by force: no hook of it runs.
+/// A site whose first unit of slurmd is removed by force, so that no hook of that unit runs.
 struct GoneSite : LeavingSite {
-  /// Its slurmd is silent, too.
+  /// Removes the unit by force, and lets Slurm see its slurmd as silent.
   void lose(const std::string& reason = "Not responding") {
     juju.remove_unit_by_force("slurmd/0");
     slurm.silence("slurmd-0", reason);
@@ -575,7 +575,7 @@ TEST(JujuCharms, TheRecordOfAUnitThatIsGoneIsDeletedOnceItsSlurmdIsSilentForLong
   site.pass(std::chrono::minutes(5));
   site.pass(std::chrono::minutes(5));
   EXPECT_THAT(site.slurm.acts, ElementsAre("drain slurmd-0: slurm-enlist: leaving", "delete slurmd-0"));
-  // It is forgotten.
+  // The unit is forgotten: the leader does not ask for its record any more.
   site.pass(std::chrono::seconds(30));
   const auto count = site.at("slurmctld/0").machine.count("scontrol --json show node slurmd-0");
   site.pass(std::chrono::hours(1));
@@ -590,14 +590,14 @@ TEST(JujuCharms, ASilentSlurmdMustBeSilentAtEachLook) {
   site.pass(std::chrono::seconds(60));
   site.slurm.silence("slurmd-0");
   site.pass(std::chrono::seconds(60));
-  // Nor is anything known while Slurm does not answer.
+  // While Slurm does not answer, the silence counts as interrupted as well.
   site.pass(std::chrono::seconds(60));
   site.slurm.up.clear();
   site.pass(std::chrono::seconds(60));
   site.slurm.up = {"ctl"};
   site.pass(std::chrono::seconds(60));
   EXPECT_THAT(site.slurm.acts, IsEmpty());
-  // A node that does not respond is down only after SlurmdTimeout.
+  // A node that does not respond, but is not down yet (SlurmdTimeout), does not count as silent.
   site.slurm.set_state("slurmd-0", {"IDLE", "NOT_RESPONDING", "DYNAMIC_NORM"}, "");
   site.pass(std::chrono::hours(1));
   site.pass(std::chrono::hours(1));
@@ -628,7 +628,7 @@ TEST(JujuCharms, TheRecordOfAUnitThatIsGoneStaysWhileAJobNeedsIt) {
 
 TEST(JujuCharms, NoOtherRecordIsDeleted) {
   GoneSite site;
-  // One of a unit that Juju has, one under its name that another program has made, and one that no unit has made.
+  // slurmd-1 is of a unit that Juju still has, slurmd-0 was made by another program, and slurmd-7 is of no unit.
   site.slurm.silence("slurmd-1");
   site.lose();
   site.slurm.nodes["slurmd-0"]["instance_id"] = "another";
@@ -668,7 +668,7 @@ TEST(JujuCharms, UnitsOfAnApplicationThatIsRemovedByForceLeaveNoRecords) {
 }
 
 TEST(JujuCharms, TheDrainOfAUnitWhoseApplicationComesBackIsNotLost) {
-  // The machine of slurmd/0 is off for repair. Its unit meets the new relation when it is back.
+  // The machine of slurmd/0 is off for repair. Its unit joins the new relation only when the machine is back.
   GoneSite site;
   site.slurm.set_state("slurmd-0", {"IDLE", "DRAIN", "DYNAMIC_NORM"}, "bad disk");
   site.slurm.silence("slurmd-0", "bad disk");
@@ -701,7 +701,7 @@ TEST(JujuCharms, APartitionIsRemovedWhenItsRelationHasBrokenAndItHasNoJobs) {
     site.slurm.jobs[8] = {.state = "PENDING", .partition = "slurmd,gpu"};
     int reconfigures = site.reconfigures();
     site.juju.remove_relation(relation, broken_first);
-    // It takes no new jobs.
+    // The partition is drained first.
     EXPECT_EQ(site.reconfigures(), reconfigures + 1);
     EXPECT_THAT(site.slurm.loaded, HasSubstr("PartitionName=gpu Nodes=gpu AllowGroups=a,b MaxTime=1-0 State=DRAIN\n"));
     EXPECT_EQ(site.juju.secrets.size(), 2U);
@@ -753,7 +753,7 @@ TEST(JujuCharms, UnitsWhoseRelationEndsLeaveByThemselvesWithoutBlocking) {
   EXPECT_THAT(site.slurm.acts, Contains("drain slurmd-0: slurm-enlist: leaving"));
   EXPECT_EQ(site.juju.statuses["slurmd/0"], waiting("slurmd-0 leaves: jobs run there: 7"));
   EXPECT_EQ(site.slurmd().stops, 0);
-  // The other has no jobs.
+  // slurmd/1 has no jobs, so it has left.
   EXPECT_FALSE(site.slurm.nodes.contains("slurmd-1"));
   EXPECT_EQ(site.at("slurmd/1").slurmd.stops, 1);
   EXPECT_EQ(site.juju.statuses["slurmd/1"], blocked("integrate the application with slurmctld"));
@@ -763,7 +763,7 @@ TEST(JujuCharms, UnitsWhoseRelationEndsLeaveByThemselvesWithoutBlocking) {
   site.juju.everywhere("update-status");
   EXPECT_FALSE(site.has_node());
   EXPECT_EQ(site.slurmd().stops, 1);
-  // The application comes back.
+  // The application is integrated again.
   site.integrate("slurmd");
   EXPECT_TRUE(site.has_node());
   EXPECT_EQ(site.juju.statuses["slurmd/0"], active("slurmd-0 is IDLE"));
@@ -783,7 +783,7 @@ TEST(JujuCharms, ARelationThatEndsUnderADeadSlurmdLeavesNothingOnTheMachine) {
   EXPECT_EQ(site.juju.statuses["slurmd/0"], blocked("integrate the application with slurmctld"));
   EXPECT_FALSE(site.at("slurmd/0").machine.files.contains(kKeyPath));
   EXPECT_THAT(site.juju.logs, Contains(HasSubstr("Slurm may still have a record of slurmd-0")));
-  // The leader of slurmctld deletes it.
+  // The leader of slurmctld deletes the record.
   site.slurm.silence("slurmd-0");
   for (int i = 0; i < 2; ++i) {
     site.paused += std::chrono::minutes(5);
@@ -795,7 +795,7 @@ TEST(JujuCharms, ARelationThatEndsUnderADeadSlurmdLeavesNothingOnTheMachine) {
 TEST(JujuCharms, ASlurmdThatRunsOnWithoutARelationIsNotHidden) {
   FakeSite site;
   site.begin();
-  // Somebody has resolved a failed relation-broken without running it again.
+  // An administrator has resolved a failed relation-broken without running the hook again.
   site.juju.relations.clear();
   site.juju.send("slurmd/0", "update-status");
   EXPECT_EQ(site.juju.statuses["slurmd/0"].kind, Kind::kBlocked);
@@ -826,7 +826,7 @@ TEST(JujuCharms, AnApplicationThatIsRemovedUnderAJobLeavesWhenTheJobHasEnded) {
   site.slurm.jobs[7] = {.node = "slurmd-0"};
   int waits = 0;
   site.on_pause = [&](const std::string&) {
-    // Hooks of the controller run meanwhile.
+    // Hooks of slurmctld run while the hook of slurmd waits.
     site.juju.send("slurmctld/0", "update-status");
     EXPECT_THAT(site.slurm.loaded, HasSubstr("PartitionName=slurmd "));
     if (++waits == 3) site.slurm.jobs.clear();
@@ -892,7 +892,7 @@ TEST(JujuCharms, ANewLeaderTakesOverFromTheData) {
   site.deploy("slurmctld", "slurmctld", 2);
   site.deploy("slurmd", "slurmd", 2);
   site.integrate("slurmd");
-  // They share /etc/slurm, as slurmctlds that stand in for each other do.
+  // Copies the pool file, because the slurmctlds of one cluster share /etc/slurm.
   site.at("slurmctld/1").machine.files[kPoolPath] = site.at("slurmctld/0").machine.files[kPoolPath];
   const auto databags = site.juju.relations["0"].databags;
   site.juju.remove_unit("slurmctld/0");
@@ -940,7 +940,7 @@ TEST(JujuCharms, ALeaderThatDoesNotKnowTheFormerFileTakesNoPartitionAway) {
   site.deploy("slurmd", "slurmd");
   site.integrate("slurmd");
   site.slurm.jobs[7] = {.node = "slurmd-0"};
-  // The first leader has written this file, and was gone before it was loaded.
+  // The first leader has written this file, and was gone before slurmctld loaded the file.
   site.slurm.refuses = "AllowGroups=none";
   const std::string file =
       pool_file({{"gpu", {.name = "gpu", .partition_conf = "AllowGroups=none"}}, {"slurmd", {.name = "slurmd"}}});
@@ -1129,7 +1129,7 @@ TEST(JujuCharms, ANodeThatSlurmHasLostRegistersAgain) {
   EXPECT_EQ(site.juju.statuses["slurmd/0"], active("slurmd-0 is IDLE"));
   site.juju.everywhere("update-status");
   EXPECT_EQ(site.at("slurmd/0").slurmd.reloads, 1);
-  // A record that Slurm does not tell of is not lost.
+  // While Slurm does not answer, the record does not count as lost.
   site.slurm.up.clear();
   site.juju.everywhere("update-status");
   EXPECT_EQ(site.at("slurmd/0").slurmd.reloads, 1);
@@ -1208,7 +1208,7 @@ TEST(JujuCharms, NodeConfigOfAnIdleNodeRegistersItAnew) {
   EXPECT_EQ(site.juju.statuses["slurmd/0"], active("slurmd-0 is IDLE"));
   EXPECT_EQ(site.slurmd().starts, 2);
   EXPECT_EQ(site.at("slurmd/1").slurmd.starts, 1);
-  // It stays: with other hooks, a restart, an upgrade, another relation.
+  // The settings stay through other hooks, an upgrade, a restart of slurmd and another relation.
   for (const char* event : {"update-status", "config-changed", "upgrade-charm", "start"}) site.juju.everywhere(event);
   EXPECT_EQ(site.slurmd().starts, 2);
   site.slurmd().now.running = false;
@@ -1218,7 +1218,7 @@ TEST(JujuCharms, NodeConfigOfAnIdleNodeRegistersItAnew) {
   EXPECT_FALSE(site.has_node());
   site.integrate("slurmd");
   EXPECT_EQ(site.slurm.nodes["slurmd-0"]["conf"], conf);
-  // Further words are added, and reset takes all of them away.
+  // Further settings are added to the former ones, and `reset` removes all.
   site.juju.act("slurmd/0", "node-config", words("RealMemory=1000"));
   EXPECT_EQ(site.slurm.nodes["slurmd-0"]["conf"], "CPUs=8 Boards=1 Weight=5 RealMemory=1000 Features=ssd,slurmd");
   site.juju.act("slurmd/0", "node-config", words("", true));
@@ -1292,7 +1292,7 @@ TEST(JujuCharms, ANodeThatRegistersAnewKeepsTheDrainOfAnAdministrator) {
   EXPECT_TRUE(site.slurm.drains("slurmd-0"));
   EXPECT_EQ(site.slurm.nodes["slurmd-0"]["reason"], "disk 'sda'");
   EXPECT_THAT(site.slurm.acts, ElementsAre("delete slurmd-0"));
-  // No later start closes it again.
+  // After a resume, a later start of slurmd does not drain the node again.
   EXPECT_EQ(site.juju.act("slurmd/0", "resume").results.at("state"), "IDLE");
   site.juju.everywhere("update-status");
   EXPECT_EQ(site.slurmd().starts, 2);
@@ -1346,7 +1346,7 @@ TEST(JujuCharms, ADrainAndAResumeAreThoseOfAnAdministrator) {
   EXPECT_EQ(site.juju.act("slurmd/0", "resume").results.at("state"), "IDLE");
   EXPECT_EQ(site.slurm.given_reason, "Not responding") << "it would stand for the next drain of Slurm";
   EXPECT_EQ(site.juju.act("slurmd/0", "resume").failure, "");
-  // Another program's drain is its own.
+  // `resume` does not undo the drain of another program.
   site.slurm.set_state("slurmd-0", {"IDLE", "DRAIN", "DYNAMIC_NORM"}, "slurm-bridge: pods run there");
   EXPECT_THAT(site.juju.act("slurmd/0", "resume").failure, HasSubstr("another program"));
   EXPECT_TRUE(site.slurm.drains("slurmd-0"));
@@ -1408,7 +1408,7 @@ TEST(JujuCharms, NothingIsDoneWhereNothingHasChanged) {
 }
 
 TEST(JujuCharms, AnySingleEventIsEnough) {
-  // Juju may join events or leave them out: the state is reached by one hook of each side in turn, whatever their names are.
+  // Juju may merge or omit events. Hooks of both sides in turn are enough, whatever the names of the events are.
   FakeSite site;
   site.deploy_both();
   auto dispatch = std::move(site.juju.dispatch);

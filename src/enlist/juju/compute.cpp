@@ -19,7 +19,7 @@ std::string text_at(const core::Json& json, std::initializer_list<std::string_vi
 
 constexpr std::string_view kGateWords = " State=DRAIN Reason=\"";
 
-/// Returns the value of --conf with these words of the unit's own. Error: why slurmd cannot run like that.
+/// Returns the value of --conf. `own_conf`: the unit's own settings. Error: why slurmd cannot run with this value.
 core::Result<std::string> conf_wanted(const ComputeSeen& seen, const std::string& own_conf) {
   const auto given = merged_conf(*seen.detected, seen.node_conf);
   if (!given) return std::unexpected(given.error().with("node-config"));
@@ -28,14 +28,15 @@ core::Result<std::string> conf_wanted(const ComputeSeen& seen, const std::string
   return merged_conf(*own, "Features=" + seen.event.app);
 }
 
-/// Returns how slurmd has to run. Error: why it cannot run like that.
+/// Returns the arguments with which slurmd has to run. Error: why slurmd cannot run with them.
 core::Result<Launch> launch_wanted(const ComputeSeen& seen, const std::vector<std::string>& controllers) {
   auto words = conf_wanted(seen, seen.memory.own_conf);
   if (!words) return std::unexpected(words.error());
   return Launch{node_of(seen.event.unit), *std::move(words), controllers, instance_of(seen.event)};
 }
 
-/// Returns the words that keep a new record out of service with this reason. Slurm reads no escapes.
+/// Returns the settings with which a new node record starts drained, for this reason; "": no reason. Slurm knows no escapes, so
+/// double quotes are replaced.
 std::string gate_of(std::string reason) {
   if (reason.empty()) return {};
   std::ranges::replace(reason, '"', '\'');
@@ -54,7 +55,7 @@ std::string features_of(std::string_view conf) {
   return {};
 }
 
-/// Reports whether two values of --conf are the same but for the features.
+/// Reports whether two values of --conf differ only in their features, or not at all.
 bool same_but_features(std::string_view a, std::string_view b) {
   std::vector<slurm::conf::Setting> one = slurm::conf::parse_node_conf(a).settings,
                                     other = slurm::conf::parse_node_conf(b).settings;
@@ -89,7 +90,7 @@ void plan_publication(const ComputeSeen& seen, ComputePlan& plan) {
   }
 }
 
-/// Decides what is done about slurmd. Returns what keeps it from running.
+/// Decides what is done about slurmd. Returns why slurmd cannot run; nullopt: there is no obstacle.
 std::optional<Status> plan_slurmd(const ComputeSeen& seen, ComputePlan& plan) {
   if (!seen.detected)
     return blocked("slurmd is not ready to run: " + seen.detected.error().message + ". Install Slurm's slurmd on this machine");
@@ -116,7 +117,7 @@ std::optional<Status> plan_slurmd(const ComputeSeen& seen, ComputePlan& plan) {
 
   if (!seen.other_key) return blocked(seen.other_key.error().message);
   const auto ours = [&](const KeySeen& file) { return file == seen.memory.key || file == seen.memory.former; };
-  // The key of another cluster may be in use by its daemons.
+  // Somebody else's key may be that of another cluster, whose daemons use it.
   if (*seen.local_key != key && !seen.local_key->file.empty() && seen.memory.key.file != key.file && !ours(*seen.local_key))
     return blocked(key.file + " has another key, which this charm has not written: move it away if nothing needs it");
   if (seen.other_key->file == kJwksFile && !ours(*seen.other_key)) {
@@ -185,7 +186,7 @@ core::Result<ConfChange> conf_change(const ComputeSeen& seen, const std::string&
   const auto want = conf_wanted(seen, own_conf);
   if (!want) return std::unexpected(want.error());
   const bool other_features = features_of(runs) != features_of(*want);
-  // Without slurmd, no command of this machine works.
+  // Without a running slurmd, scontrol does not work on this machine, so it cannot change the features of the record.
   out.anew = !same_but_features(runs, *want) || (other_features && !seen.slurmd->running);
   if (!out.anew && other_features) out.features = features_of(*want);
   return out;

@@ -1,11 +1,11 @@
 // What the charm `slurmd` decides in each hook: what its leader publishes, and when slurmd is started or reloaded on the unit's
 // machine. Pure.
 //
-// A hook computes all of it anew from what is known, whatever the event, because Juju may join events or leave them out. Where
-// nothing has changed, it does nothing. slurmd is stopped only when its node is out of Slurm.
+// Each hook plans from the current state, whatever its event is, because Juju may merge or omit events. A hook does nothing if
+// nothing has changed. A hook stops a running slurmd only when Slurm no longer has its node.
 //
-// Folder src/enlist/juju: the charms of Juju. Uses enlist/agent, enlist/coordinator and enlist/host. The plans see the rules,
-// and the plans of these, only.
+// Folder src/enlist/juju: the charms of Juju. Uses enlist/agent, enlist/coordinator and enlist/host. The plans (compute,
+// controller, data, event and leaving) include only enlist/rules and the plans of enlist/agent and enlist/coordinator.
 #pragma once
 
 #include <optional>
@@ -23,25 +23,25 @@ namespace enlist::juju {
 /// The endpoint of the charm slurmd. Its other end is `slurmd` of the charm slurmctld.
 inline constexpr const char* kComputeEndpoint = "slurmctld";
 
-/// A key, without its content.
+/// The name and the digest of a file with an auth key.
 struct KeySeen {
-  std::string file{};    ///< "slurm.key" or "slurm.jwks"; "": there is none.
+  std::string file{};    ///< "slurm.key" or "slurm.jwks"; "": there is no key.
   std::string digest{};  ///< SHA-256 of the content.
   friend bool operator==(const KeySeen&, const KeySeen&) = default;
 };
 
-/// What the charm must know in its next hook: charm-slurmd.json.
+/// What the charm stores for its next hook, in charm-slurmd.json.
 struct ComputeMemory {
   KeySeen key{};     ///< The key that the charm has written.
-  KeySeen former{};  ///< The one that it has written before, in the other file, and that is to be removed.
-  KeySeen loaded{};  ///< The key that slurmd has read. It reads no other file until it is restarted.
-  /// Facts::detected when slurmd was started. While it runs, other readings are no reason to restart it.
+  KeySeen former{};  ///< The key that the charm has written to the other file before, and must remove.
+  KeySeen loaded{};  ///< The key that slurmd has read. slurmd reads the same file again until it is restarted.
+  /// Facts::detected when slurmd was started. While slurmd runs, other detected values are no reason to restart it.
   std::string detected{};
   bool leaving = false;    ///< The relation has ended, and the node is being taken out of Slurm.
-  std::string own_conf{};  ///< Words of --conf for this unit alone. They win over the option node-config.
-  /// Those that the unit is to have instead. Its node is being taken out of Slurm for them, and registers anew.
+  std::string own_conf{};  ///< Settings in --conf for this unit alone. They override the option node-config.
+  /// The settings that will replace own_conf. The node is being taken out of Slurm, and registers anew with them.
   std::optional<std::string> next_conf{};
-  std::string kept_by{};  ///< The reason with which somebody else keeps the node out of service, until it has registered anew.
+  std::string kept_by{};  ///< Somebody else's reason for a drain. The node gets it again when it registers anew.
   friend bool operator==(const ComputeMemory&, const ComputeMemory&) = default;
 };
 [[nodiscard]] core::Json to_json(const ComputeMemory& memory);
@@ -51,47 +51,47 @@ struct ComputeSeen {
   Event event;
   bool leader = false;
   std::string partition_conf{}, node_conf{};  ///< The options partition-config and node-config.
-  std::string relation{};                     ///< The relation to slurmctld; "": there is none.
-  Databag published{};                        ///< What our application has published there. Known to the leader only.
-  Databag theirs{};                           ///< What slurmctld has published there.
-  /// What slurmd detects of the hardware (Facts::detected); if it runs, what it detected then.
+  std::string relation{};                     ///< The id of the relation to slurmctld; "": there is no relation.
+  Databag published{};                        ///< Our application's databag in the relation. Only the leader knows it.
+  Databag theirs{};                           ///< The databag of slurmctld's application in the relation.
+  /// The hardware that slurmd detects (Facts::detected). While slurmd runs: ComputeMemory::detected, if it is set.
   core::Result<std::string> detected = core::fail(core::ErrorCode::kUnavailable, "not read");
   core::Result<SlurmdSeen> slurmd = core::fail(core::ErrorCode::kUnavailable, "not read");
-  /// The key in the secret that slurmctld names. nullopt: it names none.
+  /// The key in the secret that slurmctld has published. nullopt: slurmctld has published no secret.
   std::optional<core::Result<KeySeen>> shared_key{};
-  core::Result<KeySeen> local_key = KeySeen{};  ///< The key that is now in the file of the shared key.
-  core::Result<KeySeen> other_key = KeySeen{};  ///< That in the other one of the two files.
+  core::Result<KeySeen> local_key = KeySeen{};  ///< The current content of the file in which the shared key belongs.
+  core::Result<KeySeen> other_key = KeySeen{};  ///< The current content of the other key file.
   ComputeMemory memory{};
 };
 
 struct ComputePlan {
   std::optional<Databag> publish{};
-  bool write_key = false;  ///< The key must be written, and the one that the charm has written in the other file be removed.
-  std::optional<Launch> start{};  ///< With its instance id.
+  bool write_key = false;         ///< The shared key must be written, and the charm's key in the other file be removed.
+  std::optional<Launch> start{};  ///< slurmd must be started with these arguments. They include the instance id.
   bool reload = false;
-  /// What keeps the unit from working, before anything of the plan is done. nullopt: nothing does.
+  /// Why slurmd cannot run, as it was before this plan is carried out. nullopt: there is no obstacle.
   std::optional<Status> obstacle{};
-  /// Why the leader publishes nothing. It does not keep slurmd from running.
+  /// Why the leader publishes nothing. slurmd can run in spite of it.
   std::optional<Status> not_published{};
 };
 [[nodiscard]] ComputePlan plan_compute(const ComputeSeen& seen);
 
-/// Returns the words that the unit is to have of its own, after the action node-config. `words`: those that the action gives,
-/// beside those that the unit has unless `reset`. Error: kInvalid with the word with which slurmd would not start.
+/// Returns the unit's own settings after the action node-config: `words`, the settings that the action gives, added to those
+/// that the unit has, or without them if `reset`. Error: kInvalid with the setting with which slurmd would not start.
 [[nodiscard]] core::Result<std::string> own_conf(const ComputeSeen& seen, std::string_view words, bool reset);
 
-/// What has to be done for slurmd to run with other words of its own.
+/// What is needed to make slurmd run with other settings of its own.
 struct ConfChange {
-  bool stored_only = false;               ///< slurmd was not started for this unit, or is to leave.
-  bool anew = false;                      ///< The node must register anew, because Slurm reads most words only then.
-  std::optional<std::string> features{};  ///< Slurm takes them at once.
+  bool stored_only = false;               ///< slurmd was not started for this unit, or the unit has no relation.
+  bool anew = false;                      ///< The node must register anew, because Slurm reads most settings only then.
+  std::optional<std::string> features{};  ///< The new features, which Slurm can change at once. nullopt: no change.
 };
 [[nodiscard]] core::Result<ConfChange> conf_change(const ComputeSeen& seen, const std::string& own_conf);
 
 /// Reports whether slurmd was started for this unit.
 [[nodiscard]] bool is_ours(const Event& event, const SlurmdSeen& slurmd);
 
-/// Returns how slurmd of this unit is told apart from others of the same name.
+/// Returns the value of --instance-id for this unit's slurmd. It differs from that of other units with the same node name.
 [[nodiscard]] std::string instance_of(const Event& event);
 
 /// The node as `scontrol show node --json` shows it.
@@ -101,11 +101,11 @@ struct Registered {
   bool invalid = false;  ///< INVALID_REG
   friend bool operator==(const Registered&, const Registered&) = default;
 };
-/// nullopt: Slurm has no such node.
+/// Parses the output of `scontrol show node --json`. nullopt: Slurm has no such node.
 [[nodiscard]] core::Result<std::optional<Registered>> registered_from(const core::Json& json);
 
-/// Returns the status of a unit whose slurmd was to run. `record`: an error if Slurm does not tell. `waited`: Slurm was asked
-/// for the time in which it takes a node.
+/// Returns the status of a unit whose slurmd should run. `record`: an error if Slurm does not answer. `waited`: slurmd had
+/// enough time to register, so a missing record is a fault.
 [[nodiscard]] Status status_of(const Event& event, const core::Result<SlurmdSeen>& slurmd,
                                const core::Result<std::optional<Registered>>& record, bool waited);
 

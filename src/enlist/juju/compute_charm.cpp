@@ -18,7 +18,7 @@ namespace {
 using core::ErrorCode;
 using namespace std::chrono_literals;
 
-/// One hook of the charm slurmd: looks, lets the plan decide, and acts.
+/// One hook of the charm slurmd: reads the state, plans, and carries out the plan.
 class ComputeHook {
  public:
   ComputeHook(const Event& event, const CharmParts& parts) : parts_(parts) { seen_.event = event; }
@@ -28,7 +28,7 @@ class ComputeHook {
     return decide_and_act();
   }
 
-  /// Carries out an action. Error: it fails, with this message.
+  /// Carries out an action. Error: why the action fails.
   core::Result<Results> act_for_administrator(bool leaves) {
     const auto parameters = parts_.tools.action_parameters();
     if (!parameters) return std::unexpected(parameters.error());
@@ -58,7 +58,7 @@ class ComputeHook {
     return out;
   }
 
-  /// Decides what is to be done after look(), and does it.
+  /// Plans from the state that look() has read, and carries out the plan. Returns the status of the unit.
   core::Result<std::optional<Status>> decide_and_act() {
     std::optional<Status> configures;
     if (seen_.relation.empty()) {
@@ -71,13 +71,13 @@ class ComputeHook {
     if (plan.publish) {
       if (auto done = parts_.tools.publish(seen_.relation, *plan.publish); !done) return std::unexpected(done.error());
     }
-    // Without the partition, slurmctld has nothing to publish, so that this is the cause of the obstacle as well.
+    // slurmctld publishes nothing before the leader has published a partition. So not_published may have caused the obstacle.
     if (plan.obstacle) return plan.not_published ? plan.not_published : plan.obstacle;
     if (auto done = act(plan); !done) return blocked("slurmd does not start: " + done.error().message);
     Status status = observe(plan.start || plan.reload);
     if (lost_ && seen_.event.name == "update-status") {
-      // slurmd registers when it starts or reloads, and not by itself. Of a node that Slurm refuses, other hooks do not wait
-      // for that each time.
+      // slurmd registers only when it starts or reloads. This is done in update-status only: if Slurm refuses the node, each of
+      // the other hooks would wait in vain.
       if (auto done = parts_.slurmd.reload(); !done) return blocked("slurmd does not register again: " + done.error().message);
       status = observe(true);
     }
@@ -87,12 +87,12 @@ class ComputeHook {
       status = observe(false);
     }
     if (configures && status.kind != Status::Kind::kBlocked) return configures;
-    // That the application publishes nothing is said unless there is worse to say.
+    // A blocked slurmd is worse than an application that publishes nothing.
     if (plan.not_published && status.kind != Status::Kind::kBlocked) return plan.not_published;
     return status;
   }
 
-  /// Carries out a hook of a unit that leaves. No event follows that of `stop`, which therefore waits.
+  /// Carries out a hook of a unit that is being removed. `stop` waits until the node has left: Juju then removes the unit.
   core::Result<std::optional<Status>> leave_for_good() {
     auto memory = read_memory();
     if (!memory) return std::unexpected(memory.error());
@@ -133,16 +133,17 @@ class ComputeHook {
     if (auto done = retire(); !done) return std::unexpected(done.error());
     return std::nullopt;
   }
-  /// Decides what a unit does that cannot ask Slurm. nullopt: it waits. Error: it has waited for too long.
+  /// Decides how the unit goes on if Slurm does not answer. nullopt: it waits. A value: it leaves without Slurm's answer.
+  /// Error: it has waited for too long.
   std::optional<core::Result<void>> without_slurm(const core::Error& cause, core::MonoTime answered) {
-    // One that ends again and again is always about to start.
+    // A slurmd that crashes repeatedly may always be seen as starting, so after a long wait this does not count any more.
     const bool long_enough = parts_.now() - answered >= kUnanswered;
     if (dead_without_steps(cause, long_enough)) return core::Result<void>();
     if (!long_enough) return std::nullopt;
     return core::Result<void>(
         core::fail(ErrorCode::kUnavailable, node() + " cannot leave, because Slurm does not answer: " + cause.message));
   }
-  /// Reports whether slurmd does not run, so that this machine cannot ask Slurm, and no step is here either.
+  /// Reports whether slurmd does not run, so that this machine cannot ask Slurm, and no step runs on this machine either.
   bool dead_without_steps(const core::Error& cause, bool may_be_starting) {
     const auto slurmd = state_of_slurmd();
     const auto steps = parts_.slurmd.steps();
@@ -151,7 +152,8 @@ class ComputeHook {
                                     node() + ": " + cause.message);
     return true;
   }
-  /// The relation has ended, and the unit stays: the node leaves step by step, one in each hook. nullopt: there is none.
+  /// Takes the node out of Slurm after the relation has ended, as far as possible in this hook. Returns what the node waits
+  /// for. nullopt: the node has left, or need not leave.
   std::optional<Status> leave_cluster() {
     const bool begins = seen_.event.name.ends_with("-relation-broken");
     if (!begins && !seen_.memory.leaving) return std::nullopt;
@@ -173,13 +175,13 @@ class ComputeHook {
     memory.leaving = false;
     return write_memory(memory);
   }
-  /// Stops slurmd, and removes what this charm has written for it. The node is out of Slurm.
+  /// Stops slurmd, and removes the files that this charm has written for it. Requires that the node has left or slurmd is dead.
   core::Result<void> retire() {
     if (auto done = parts_.slurmd.stop(); !done) return done;
     for (const KeySeen& key : {seen_.memory.key, seen_.memory.former}) {
       if (auto done = remove_key(key); !done) return done;
     }
-    // From here on, this slurmd does not count as ours any more.
+    // uninstall() comes after the keys, because later hooks see no slurmd of ours then (is_ours()), and would remove no key.
     if (auto done = parts_.slurmd.uninstall(); !done) return done;
     ComputeMemory memory;
     memory.own_conf = seen_.memory.next_conf.value_or(seen_.memory.own_conf);
@@ -189,7 +191,7 @@ class ComputeHook {
     return done;
   }
 
-  // --- the words of this unit ---
+  // --- the settings of this unit ---
 
   core::Result<Results> configure(const core::Json& parameters) {
     const std::string words = core::get_string(parameters, {"parameters"});
@@ -222,7 +224,8 @@ class ComputeHook {
                                                   : "applied";
     return Results{{"result", result}, {"words", *own}, {"status", *status ? (*status)->message : ""}};
   }
-  /// Lets the node register anew with the words that the unit is to have, once nothing runs there. Returns what it waits for.
+  /// Takes the node out of Slurm once nothing runs there, so that it registers anew with ComputeMemory::next_conf. Returns what
+  /// the node waits for; nullopt: nothing.
   std::optional<Status> register_anew() {
     if (!seen_.memory.next_conf || !seen_.slurmd || !seen_.slurmd->running || !is_ours(seen_.event, *seen_.slurmd))
       return std::nullopt;
@@ -344,19 +347,19 @@ class ComputeHook {
     const KeySeen& shared = **seen_.shared_key;
     if (!memory.key.file.empty() && memory.key.file != shared.file) memory.former = std::exchange(memory.key, {});
     if (*seen_.local_key != shared) memory.key = shared;
-    // The notes come first: a key without one would count as somebody else's.
+    // The memory is written first: a key file that it does not list would count as somebody else's.
     if (auto done = write_memory(memory); !done) return done;
     if (*seen_.local_key != shared) {
       if (auto done = parts_.host.write(file_of(shared.file), key_.content, 0600); !done) return done;
     }
-    // Slurm prefers slurm.jwks, also to a newer slurm.key.
+    // A former slurm.jwks must be removed, because Slurm prefers it even to a newer slurm.key.
     if (memory.former.file != shared.file) {
       if (auto done = remove_key(memory.former); !done) return done;
     }
     memory.former = {};
     return {};
   }
-  /// Removes a key that this charm has written, unless it was changed since.
+  /// Removes a key file that this charm has written, unless somebody has changed the file since.
   core::Result<void> remove_key(const KeySeen& key) {
     if (key.file.empty()) return {};
     const auto there = local_key(key.file);
@@ -380,7 +383,7 @@ class ComputeHook {
     return done;
   }
 
-  /// Returns what has become of slurmd. `fresh`: it has just been told to register.
+  /// Returns the status of the unit. `fresh`: slurmd was just started or reloaded, so waits until it has registered.
   Status observe(bool fresh) {
     for (auto waited = 0ms;; waited += kLookAgain) {
       const core::Result<SlurmdSeen> slurmd = state_of_slurmd();
@@ -394,12 +397,12 @@ class ComputeHook {
         note_registered();
       }
       if (last || out.kind == Status::Kind::kActive) return out;
-      // It may be between two starts by the service manager.
+      // While `changing`, the service manager may be about to start slurmd again, so that the wait goes on.
       if (slurmd && !slurmd->running && !slurmd->changing && !slurmd->error.empty()) return out;
       parts_.pause(kLookAgain);
     }
   }
-  /// The node has registered as somebody else wanted it, so a later registration need not.
+  /// Clears ComputeMemory::kept_by. The node has registered with this drain, and later registrations must not repeat the drain.
   void note_registered() {
     if (seen_.memory.kept_by.empty()) return;
     ComputeMemory memory = seen_.memory;
@@ -415,19 +418,19 @@ class ComputeHook {
   }
 
   static constexpr const char* kMemory = "charm-slurmd.json";
-  /// Slurm takes a node within a second. So long it is waited for, since other hooks of the machine wait meanwhile.
+  /// How long a hook waits for a registration, which takes a second at most. Other hooks of the machine wait meanwhile.
   static constexpr auto kRegisters = 10s;
   static constexpr auto kLookAgain = 500ms;
   static constexpr const char* kAdministrator = "drained with juju";
   static constexpr auto kLeavePoll = 5s;
-  /// So long `stop` waits for Slurm's answer. Then it fails, so that other hooks of the machine run before Juju tries it again.
+  /// How long `stop` waits for Slurm's answer. Then `stop` fails, so that other hooks of the machine run before the next try.
   static constexpr auto kUnanswered = 10min;
 
   const CharmParts& parts_;
   ComputeSeen seen_;
   SharedKey key_;
-  std::optional<Registered> registered_{};  ///< The record of this slurmd, as it was last read.
-  bool lost_ = false;                       ///< slurmd ran then, and Slurm had no record under its name.
+  std::optional<Registered> registered_{};  ///< The record of this slurmd at the last observe().
+  bool lost_ = false;                       ///< At the last observe(), slurmd ran, and Slurm had no record of the node.
 };
 
 }  // namespace

@@ -29,7 +29,7 @@ std::string_view line_of(std::string_view file, const std::string& partition) {
   return {};
 }
 
-/// A message names so many jobs at most.
+/// How many jobs a message names at most.
 constexpr std::size_t kNamedJobs = 8;
 
 std::string named(const std::vector<std::string>& jobs) {
@@ -57,7 +57,7 @@ bool is_related(const PartitionsSeen& seen, const std::string& app) {
   return std::ranges::any_of(seen.relations, [&](const ComputeRelation& relation) { return relation.app == app; });
 }
 
-/// Notes which relations there are, and which applications have none any more.
+/// Updates ControllerMemory::relations, and adds applications that no longer have a relation to ControllerMemory::removing.
 void note_relations(const PartitionsSeen& seen, ControllerMemory& memory) {
   std::map<std::string, std::string> gone = std::exchange(memory.relations, {});
   for (const ComputeRelation& relation : seen.relations) {
@@ -72,7 +72,7 @@ void note_relations(const PartitionsSeen& seen, ControllerMemory& memory) {
   }
 }
 
-/// Closes the partitions whose applications are gone, and removes those that are closed and have no jobs any more.
+/// Closes (State=DRAIN) the partitions whose applications are gone. Removes closed partitions that have no jobs any more.
 void remove_partitions(const PartitionsSeen& seen, std::map<std::string, Pool>& pools, PartitionsPlan& plan) {
   const std::set<std::string> closed = closed_in(seen);
   const bool runs = seen.loaded && seen.file && *seen.loaded == hash_of(*seen.file);
@@ -87,7 +87,7 @@ void remove_partitions(const PartitionsSeen& seen, std::map<std::string, Pool>& 
       continue;
     }
     const auto jobs = seen.jobs.find(app);
-    // The unit may itself be leaving, and Juju tells that after relation-broken. So the hook of that event removes nothing.
+    // relation-broken removes nothing: this unit itself may be leaving, which Juju may report only after that event.
     if (closed.contains(app) && runs && !seen.event.name.ends_with("-relation-broken") && jobs != seen.jobs.end() &&
         jobs->second.empty()) {
       pool = pools.erase(pool);
@@ -204,17 +204,17 @@ core::Result<PartitionsPlan> plan_partitions(const PartitionsSeen& seen) {
   }
   remove_partitions(seen, pools, out);
   out.text = pool_file(pools);
-  // The administrator may have mended the cause: these events are a new try.
+  // In these events, a refused file is tried again, because the administrator may have fixed the cause.
   const bool again = seen.event.name == "config-changed" || seen.event.name == "start" || seen.event.name == "upgrade-charm";
   const bool refused = out.text == seen.memory.refused && !again && seen.loaded != hash_of(out.text);
   if (refused) out.problems.push_back("slurmctld refuses the partitions: " + seen.memory.reason);
   if (!seen.loaded) {
-    // slurmctld cannot say whether it takes a file, and would not start with one that it refuses, nor without any.
+    // A slurmctld that does not answer cannot test a file. It would not start with a bad file, nor without the file.
     out.write = !seen.file;
     out.text = seen.file.value_or(pool_file({}));
     return out;
   }
-  // What was accepted may be from before another leader.
+  // The stored accepted file may be outdated, because another unit may have been the leader meanwhile.
   if (seen.loaded->empty()) {
     out.memory.accepted = pool_file({});
   } else if (seen.file && *seen.loaded == hash_of(*seen.file)) {
@@ -231,8 +231,8 @@ core::Result<PartitionsPlan> plan_partitions(const PartitionsSeen& seen) {
 
 bool tells_refusal(std::string_view said) {
   const auto says = [said](std::string_view words) { return said.find(words) != std::string_view::npos; };
-  // slurmctld answers so if the process that it has started with the new file ends. scontrol is fatal if it cannot read the
-  // file.
+  // "Unspecified error": the process that slurmctld has started with the new file has ended. "fatal:": scontrol itself cannot
+  // read the file.
   return (says("slurm_reconfigure error") && says("Unspecified error")) || says("fatal:");
 }
 
@@ -258,11 +258,11 @@ void forget_staying(const Event& event, const std::vector<ComputeRelation>& rela
 
 namespace {
 
-/// Returns for how long something is so. Notes since when.
+/// Returns how long a state of the unit has lasted. Its first call stores the start of the state in `times`.
 core::Duration lasts_for(std::map<std::string, std::int64_t>& times, const std::string& unit, core::MonoTime now) {
   const std::int64_t ms = now.since_start.count();
   std::int64_t& since = times.try_emplace(unit, ms).first->second;
-  // The clock begins anew when the machine boots.
+  // The monotonic clock restarts when the machine boots, so that a stored time may be in the future.
   since = std::min(since, ms);
   return core::Duration{ms - since};
 }
@@ -294,12 +294,12 @@ SharesPlan plan_shares(const SharesSeen& seen) {
     const auto pool = pool_from(relation.theirs, relation.app);
     Share share{.relation = relation.id};
     for (const Slurmctld& slurmctld : seen.slurmctlds) {
-      // One that is down for a while stays, so that slurmds need not be restarted for it.
+      // A published slurmctld that is down stays published. Otherwise, every slurmd would be restarted.
       const bool was_there =
           before && *before && std::ranges::find((*before)->controllers, slurmctld.address) != (*before)->controllers.end();
       if (slurmctld.up || was_there) share.controllers.push_back(slurmctld.address);
     }
-    // The partition comes first: slurmd must not register before there is one.
+    // Publishes only if slurmctld has loaded the partition, because slurmd must not register before that.
     const bool ready =
         pool && *pool && line_of(seen.file, relation.app) == line_of(pool_file({{relation.app, **pool}}), relation.app);
     if (share.controllers.empty() || (!ready && !(before && *before))) continue;

@@ -1,11 +1,12 @@
-// What the charm `slurmctld` decides in each hook: which partitions slurmctld must have, and what each application `slurmd`
-// gets to know. Pure.
+// What the charm `slurmctld` decides in each hook: which partitions slurmctld must have, and what is published to each
+// application `slurmd`. Pure.
 //
-// Only the leader changes Slurm and what Juju has. A new leader takes over from the databags, the labels of the secrets, and
-// the pool file. Every unit notes which units of slurmd have departed.
+// Only the leader changes Slurm, the databags and the secrets. A new leader reads the state from the databags, the labels of
+// the secrets, and the pool file. Every unit stores which units of slurmd have departed.
 //
-// slurmctld ends the jobs of a partition that is removed. So when a relation ends, the partition first takes no new jobs. A
-// later hook removes its lines if slurmctld has loaded that and no job is left there. The secret of the relation goes last.
+// slurmctld ends the jobs of a partition that is removed. So when a relation ends, its partition is first set to State=DRAIN. A
+// later hook removes the lines of the partition, if slurmctld has loaded this state and the partition has no job any more. The
+// secret of the relation is removed last.
 #pragma once
 
 #include <map>
@@ -29,45 +30,46 @@ namespace enlist::juju {
 /// The endpoint of the charm slurmctld.
 inline constexpr const char* kControllerEndpoint = "slurmd";
 
-/// A relation to an application slurmd, without one that ends with this event.
+/// A relation to an application of the charm slurmd. A relation that ends with this event is not included.
 struct ComputeRelation {
   std::string id, app;
-  Databag theirs{};     ///< What slurmd has published.
-  Databag published{};  ///< What our application has published.
+  Databag theirs{};     ///< The databag of the application slurmd.
+  Databag published{};  ///< The databag of our application.
 };
 
-/// What the charm must know in its next hook: charm-slurmctld.json.
+/// What the charm stores for its next hook, in charm-slurmctld.json.
 struct ControllerMemory {
-  std::string accepted{};  ///< The pool file with which slurmctld runs; "": it is not known.
-  std::string refused{};   ///< The pool file that it has refused; "": none.
-  std::string reason{};    ///< Why.
-  /// Maps the ids of relations to their applications, because Juju may not tell the name any more when the relation ends.
+  std::string accepted{};  ///< The text of the pool file with which slurmctld runs; "": not known.
+  std::string refused{};   ///< The text of the pool file that slurmctld has refused; "": none.
+  std::string reason{};    ///< Why slurmctld has refused that file.
+  /// Maps the ids of relations to their applications. When a relation ends, Juju may no longer name its application.
   std::map<std::string, std::string> relations{};
   /// Maps the applications whose partitions are being removed to the ids of their relations.
   std::map<std::string, std::string> removing{};
   /// Maps the units of slurmd that have departed, and whose records Slurm may still have, to the ids of their relations.
   std::map<std::string, std::string> departed{};
-  /// Maps those whose slurmds are silent to when that was first seen, in milliseconds of the clock that never jumps.
+  /// Maps departed units whose slurmd is silent to the time when that was first seen, in milliseconds of the monotonic clock.
   std::map<std::string, std::int64_t> silent{};
-  /// Maps those whose records Slurm does not have to when that was first seen, by the same clock.
+  /// Maps departed units without a record in Slurm to the time when that was first seen, by the same clock.
   std::map<std::string, std::int64_t> absent{};
   friend bool operator==(const ControllerMemory&, const ControllerMemory&) = default;
 };
 [[nodiscard]] core::Json to_json(const ControllerMemory& memory);
 [[nodiscard]] core::Result<ControllerMemory> controller_memory_from(const core::Json& json);
 
-/// A slurmctld of slurm.conf.
+/// A slurmctld that slurm.conf names.
 struct Slurmctld {
-  std::string name;     ///< As in SlurmctldHost.
+  std::string name;     ///< The name in SlurmctldHost.
   std::string address;  ///< "host:port", for slurmd's --conf-server.
   bool up = false;
 };
-/// Returns the slurmctlds of slurm.conf(5), the primary first, from the text of the file and of those that it includes, and
-/// from what `scontrol ping` prints. Error: kInvalid if the file lacks something.
+/// Returns the slurmctlds, the primary first. `slurm_conf`: the text of slurm.conf(5) and of the files that it includes.
+/// `ping`: the output of `scontrol ping`. Error: kInvalid if slurm.conf lacks ClusterName or SlurmctldHost, or names a host
+/// twice.
 [[nodiscard]] core::Result<std::vector<Slurmctld>> slurmctlds_of(std::string_view slurm_conf, std::string_view ping);
-/// Returns what has to be set in slurm.conf before nodes can register by themselves, in one line; "": nothing.
+/// Returns the settings that slurm.conf needs before nodes can register by themselves, in one line; "": no setting is missing.
 [[nodiscard]] std::string missing_in(std::string_view slurm_conf);
-/// Returns the pools in a pool file. One whose partition has State=DRAIN is being removed.
+/// Returns the pools in a pool file. A pool whose partition has State=DRAIN is being removed.
 [[nodiscard]] std::map<std::string, Pool> pools_in(std::string_view pool_file);
 
 // --- The partitions ---
@@ -75,75 +77,76 @@ struct Slurmctld {
 struct PartitionsSeen {
   Event event;
   std::vector<ComputeRelation> relations{};
-  std::set<std::string> ended{};  ///< The ids of relations that have ended and that Juju lists still.
-  /// The pool file. nullopt: there is none.
+  std::set<std::string> ended{};  ///< The ids of relations that have ended and that Juju still lists.
+  /// The text of the pool file. nullopt: the file does not exist.
   std::optional<std::string> file{};
-  std::optional<std::string> loaded{};  ///< The hash of the file with which slurmctld runs; "": none. nullopt: it does not run.
-  /// The jobs that run or wait in the partitions of closed_in(). Of one that is missing, nothing is known.
+  std::optional<std::string> loaded{};  ///< Hash of the file that slurmctld has loaded; "": none. nullopt: unknown.
+  /// The jobs that run or wait in the partitions of closed_in(). The jobs of a partition without an entry are not known.
   std::map<std::string, std::vector<std::string>> jobs{};
   ControllerMemory memory{};
 };
 struct PartitionsPlan {
-  std::string text{};                   ///< The pool file, as it must be.
-  bool write = false;                   ///< The file has another content.
-  bool reconfigure = false;             ///< slurmctld runs with another one.
-  ControllerMemory memory{};            ///< As it must be stored before the file is written.
-  std::vector<std::string> problems{};  ///< Why an application has no partition, or not the one it asks for: one line each.
-  std::vector<std::string> waits{};     ///< What the removal of a partition waits for: one line each.
+  std::string text{};                   ///< The wanted text of the pool file.
+  bool write = false;                   ///< The file must be written, because its content differs.
+  bool reconfigure = false;             ///< slurmctld must be reconfigured, because it runs with another file.
+  ControllerMemory memory{};            ///< Must be stored before the file is written.
+  std::vector<std::string> problems{};  ///< Why an application has no partition, or one with other settings: a line each.
+  std::vector<std::string> waits{};     ///< What the removal of a partition waits for: a line each.
 };
 /// Returns the partitions in the pool file that take no new jobs and whose application has no relation.
 [[nodiscard]] std::set<std::string> closed_in(const PartitionsSeen& seen);
-/// While slurmctld does not run, the file is left as it is. Error: it is somebody else's.
+/// Decides on the partitions. If slurmctld does not answer, only creates a missing pool file, without partitions. Error:
+/// kAlreadyExists if somebody else has written the pool file.
 [[nodiscard]] core::Result<PartitionsPlan> plan_partitions(const PartitionsSeen& seen);
 
-/// Reports whether the words of a `scontrol reconfigure` that failed say that slurmctld has kept the former file, or was not
-/// asked. After a lost answer it may run with the new one.
+/// Reports whether the error output of a failed `scontrol reconfigure` shows that slurmctld still runs with the former file. If
+/// not, for example after a lost answer, slurmctld may run with the new file.
 [[nodiscard]] bool tells_refusal(std::string_view said);
 
 // --- Units that are gone ---
 
-// A unit that is removed by force, or with a machine that is gone, runs no hook, and leaves its record in Slurm. The leader
-// deletes it by the rules for a host that is dead (enlist/rules/leave.hpp).
+// A unit that is removed by force, or whose machine is gone, runs no hook, so its node record stays in Slurm. The leader
+// deletes the record by the rules for a dead host (enlist/rules/leave.hpp).
 
-/// Notes the unit that departs with this event.
+/// Adds the unit that departs with this event to ControllerMemory::departed.
 void note_departure(const Event& event, ControllerMemory& memory);
-/// Forgets the units that are to stay: those that are in their relation, and those whose application has another relation now.
-/// `units`: by the id of the relation. Juju may list there the unit that departs with this event.
+/// Removes units that stay from ControllerMemory::departed: units that are in their relation, and units whose application has
+/// another relation now. `units`: the units of each relation, by its id. Juju may still list the unit that departs now.
 void forget_staying(const Event& event, const std::vector<ComputeRelation>& relations,
                     const std::map<std::string, std::vector<std::string>>& units, ControllerMemory& memory);
-/// Returns for how long the slurmd of a unit that has departed has been silent; nullopt: it is not. Notes since when. `record`:
-/// Slurm's record of the node; nullopt: Slurm does not tell.
+/// Returns for how long the slurmd of a departed unit has been silent; nullopt: it is not silent, or nobody knows. Stores the
+/// start of the silence in ControllerMemory::silent. `record`: Slurm's record of the node; nullopt: Slurm does not answer.
 [[nodiscard]] std::optional<core::Duration> silent_for(const std::string& unit, const std::optional<slurm::Node>& record,
                                                        core::MonoTime now, ControllerMemory& memory);
 /// Reports whether Slurm has lacked the record of a departed unit for so long that slurmctld has saved its deletion
-/// (kSavedAfter in enlist/rules/leave.hpp). Notes since when. `lacks`: it does so now.
+/// (kSavedAfter in enlist/rules/leave.hpp). Stores since when in ControllerMemory::absent. `lacks`: Slurm lacks it now.
 [[nodiscard]] bool is_forgotten(const std::string& unit, bool lacks, core::MonoTime now, ControllerMemory& memory);
 
 // --- What the applications get ---
 
 struct SharesSeen {
   std::vector<ComputeRelation> relations{};
-  /// Maps the ids of relations, also of those that are gone, to the secrets with their keys.
+  /// Maps the ids of relations, including relations that are gone, to the ids of the secrets with their keys.
   std::map<std::string, std::string> secrets{};
-  std::set<std::string> outdated{};               ///< The secrets that have another key than slurmctld.
-  std::string file{};                             ///< The pool file with which slurmctld runs; "": not known.
+  std::set<std::string> outdated{};               ///< The ids of secrets whose key differs from slurmctld's.
+  std::string file{};                             ///< The text of the pool file with which slurmctld runs; "": not known.
   std::map<std::string, std::string> removing{};  ///< ControllerMemory::removing.
   std::vector<Slurmctld> slurmctlds{};
 };
 struct Share {
   std::string relation;
-  std::string secret{};  ///< "": it must be made, and granted.
-  bool renew = false;    ///< The secret must get the key of now.
+  std::string secret{};  ///< The id; "": the secret must be created and granted.
+  bool renew = false;    ///< The secret must get slurmctld's current key.
   std::vector<std::string> controllers{};
   bool publish = false;  ///< The databag must be written.
 };
 struct SharesPlan {
   std::vector<Share> shares{};
-  std::vector<std::string> remove{};  ///< Secrets of relations that are gone.
+  std::vector<std::string> remove{};  ///< The ids of secrets to remove: their relations are gone.
 };
 [[nodiscard]] SharesPlan plan_shares(const SharesSeen& seen);
 
-/// Returns the label of the secret of a relation, and the relation of a label; "": it is not a label of ours.
+/// Return the label of a relation's secret, and the relation to which a label belongs; "": the label is not one of this charm.
 [[nodiscard]] std::string label_of(std::string_view relation);
 [[nodiscard]] std::string relation_of(std::string_view label);
 

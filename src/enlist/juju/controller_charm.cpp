@@ -63,7 +63,7 @@ class ControllerHook {
     if (!included) return std::unexpected(included.error());
     conf_ = *std::move(text);
     for (const auto& [name, content] : *included) conf_ += "\n" + content;
-    // It says who runs by its output, whatever its exit code.
+    // The output shows which slurmctlds run. The exit code does not matter.
     const auto ping = parts_.host.run({"scontrol", "ping"}, kSlurmLimit, "");
     auto slurmctlds = slurmctlds_of(conf_, ping ? ping->out : "");
     if (!slurmctlds) return std::unexpected(slurmctlds.error());
@@ -108,7 +108,7 @@ class ControllerHook {
   [[nodiscard]] bool active_slurmctld() const {
     return std::ranges::any_of(slurmctlds_, [](const Slurmctld& slurmctld) { return slurmctld.up; });
   }
-  /// Returns the hash of the pool file with which slurmctld runs; "": none. nullopt: it does not say.
+  /// Returns the hash of the pool file with which slurmctld runs; "": none. nullopt: slurmctld does not answer.
   std::optional<std::string> loaded() {
     const auto shown = ask_slurm({"scontrol", "--all", "--oneliner", "show", "partitions"});
     if (!shown) return std::nullopt;
@@ -173,27 +173,27 @@ class ControllerHook {
       }
       parts_.pause(kLookAgain);
     }
-    // slurmctld may still load the file, and jobs may be in its partitions then, so it stays. The next hook looks again.
+    // The file stays: slurmctld may still load it, and jobs may then use its partitions. The next hook checks again.
     if (!asked)
       return core::fail(ErrorCode::kUnavailable, "slurmctld has not answered the reconfigure: " + asked.error().message);
     return core::fail(ErrorCode::kInvalid,
                       "slurmctld has reconfigured without loading the partitions: slurm.conf needs the line \"Include " +
                           std::string(kPoolFile) + "\"");
   }
-  /// Goes back to the file that slurmctld has taken last. Returns why the new one was not taken.
+  /// Restores the last file that slurmctld has accepted. Always returns an error: why slurmctld refused the new file.
   core::Result<void> roll_back(const std::string& text, const core::Error& cause) {
     ControllerMemory memory = memory_;
     memory.refused = text;
     memory.reason = cause.message;
     if (auto done = remember(memory); !done) return done;
     const std::string& former = memory.accepted;
-    // slurmctld would end the jobs of partitions that another file lacks.
+    // No other file is written: it could lack partitions, and slurmctld would end the jobs of these partitions.
     if (former.empty()) {
       return core::fail(cause.code, "slurmctld refuses the partitions, and nobody knows the file with which it runs. Mend " +
                                         std::string(kPoolFile) + " before slurmctld is started again: " + cause.message);
     }
     if (auto done = write_pool_file(former); !done) return done;
-    // Until it has read the former file again, slurmctld would send the refused one to slurmds that start.
+    // Until slurmctld has read the former file again, it would send the refused file to slurmds that start.
     [[maybe_unused]] const auto again = ask_slurm({"scontrol", "reconfigure"});
     if (loaded() == hash_of(former)) runs_with_ = former;
     return core::fail(cause.code, "slurmctld refuses the partitions: " + cause.message);
@@ -229,8 +229,8 @@ class ControllerHook {
     }
     return remember(memory);
   }
-  /// Deletes the record of a unit that has departed, if it is sure that the unit cannot do that itself. Returns true if Slurm
-  /// does not have it, and slurmctld has saved that.
+  /// Deletes the record of a departed unit once its slurmd has been silent for kSilentAfter. Returns true if Slurm has no
+  /// record and slurmctld has saved the deletion.
   bool remove_record_of(const std::string& unit, ControllerMemory& memory) {
     Event event = event_;
     event.unit = unit;
@@ -313,7 +313,7 @@ class ControllerHook {
   static constexpr const char* kMemory = "charm-slurmctld.json";
   static constexpr auto kSlurmLimit = 60s;
   static constexpr unsigned kPoolFileMode = 0644;
-  /// So long the new slurmctld may take, after a reconfigure, to show the new partitions.
+  /// How long slurmctld may take after a reconfigure to show the new partitions.
   static constexpr auto kLoads = 10s;
   static constexpr auto kLookAgain = 500ms;
 
@@ -324,7 +324,7 @@ class ControllerHook {
   std::vector<ComputeRelation> relations_;
   std::set<std::string> ended_;
   ControllerMemory memory_;
-  std::string runs_with_;  ///< The pool file with which slurmctld runs; "": not known.
+  std::string runs_with_;  ///< The text of the pool file with which slurmctld runs; "": not known.
   std::vector<std::string> problems_, waits_;
 };
 

@@ -21,7 +21,7 @@ std::string lower_case(std::string text) {
   return text;
 }
 
-/// Returns the JSON in the databag under this key. nullopt: there is none, or it is empty.
+/// Returns the JSON in the databag under this key. nullopt: the key is missing, or its value is empty.
 core::Result<std::optional<core::Json>> value_of(const Databag& databag, const char* key) {
   const auto found = databag.find(key);
   if (found == databag.end() || found->second.empty()) return std::nullopt;
@@ -35,7 +35,7 @@ std::unexpected<core::Error> wrong(const char* key, const std::string& what) {
   return core::fail(ErrorCode::kInvalid, std::string("the databag's ") + key + " " + what);
 }
 
-/// Returns the other words of the partition, as on its line in slurm.conf.
+/// Returns the settings of the partition, except for its name and its nodes, as on its line in slurm.conf.
 core::Result<std::string> words_of(const core::Json& partition) {
   std::string out;
   for (const auto& [key, value] : partition.items()) {
@@ -94,7 +94,7 @@ core::Result<std::optional<ControllerData>> controller_data_from(const Databag& 
   if (!(*controllers)->is_array()) return wrong(kControllers, "is no list");
   for (const core::Json& controller : **controllers) {
     if (!controller.is_string()) return wrong(kControllers, "is no list of texts");
-    // slurmd ends if a host is named twice.
+    // Drops a repeated host, because slurmd would exit.
     if (std::string host = controller.get<std::string>(); std::ranges::find(out.controllers, host) == out.controllers.end())
       out.controllers.push_back(std::move(host));
   }

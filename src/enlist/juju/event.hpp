@@ -1,4 +1,4 @@
-// An event of Juju, as the environment of a dispatch tells it. Pure.
+// An event of Juju, read from the environment with which Juju runs the charm. Pure.
 #pragma once
 
 #include <map>
@@ -10,23 +10,23 @@
 namespace enlist::juju {
 
 struct Event {
-  std::string name;              ///< Of the hook: "install", "slurmctld-relation-changed". "": it is an action.
-  std::string unit, app;         ///< The unit that runs it, "slurmd/0", and its application.
-  std::string action{};          ///< The name of the action: "drain". "": it is a hook.
+  std::string name;              ///< The hook: "install", "slurmctld-relation-changed". "": an action runs.
+  std::string unit, app;         ///< The unit that runs the charm, "slurmd/0", and its application.
+  std::string action{};          ///< The name of the action: "drain". "": a hook runs.
   std::string model{};           ///< The UUID of the model.
   std::string relation_id{};     ///< "slurmctld:3" in an event of a relation.
-  std::string remote_app{};      ///< The application at the other end of that relation; "": Juju does not tell.
-  std::string departing_unit{};  ///< The unit that leaves, in relation-departed.
+  std::string remote_app{};      ///< The application at the other end of that relation; "": not known.
+  std::string departing_unit{};  ///< In relation-departed: the unit that departs.
 
-  /// Reports whether the relation ends with this event. Juju may list it still.
+  /// Reports whether the relation ends with this event. Juju may still list the relation.
   [[nodiscard]] bool breaks(std::string_view relation) const {
     return name.ends_with("-relation-broken") && relation_id == relation;
   }
-  /// Reports whether the event says that this unit itself leaves. A relation-broken that follows does not say so.
+  /// Reports whether the event shows that this unit itself is being removed. A later relation-broken does not show it.
   [[nodiscard]] bool leaves() const { return departing_unit == unit || name == "stop" || name == "remove"; }
 };
 
-/// Reads the environment. Error: kInvalid if it is not one of Juju's dispatch of a hook or an action.
+/// Reads the environment. Error: kInvalid if Juju has not set it for a hook or an action.
 [[nodiscard]] core::Result<Event> event_from(const std::map<std::string, std::string>& environment);
 
 /// Returns the application of a unit.

@@ -13,10 +13,10 @@ using core::ErrorCode;
 using Words = std::vector<std::string>;
 using namespace std::chrono_literals;
 
-/// The programs ask the unit's agent, which asks the controller of the model.
+/// The time limit of a hook tool. The tool asks Juju's agent of the unit, which asks the Juju controller.
 constexpr auto kToolLimit = 120s;
 constexpr std::string_view kScheme = "secret:";
-// The values in the secret.
+// The names of the values in the secret.
 constexpr const char *kAuthKey = "auth-key", *kFileName = "file";
 
 std::string whole_id(std::string id) {
@@ -66,7 +66,7 @@ class JujuTools final : public HookTools {
   core::Result<Words> remote_units(const std::string& relation) override {
     const auto json = ask({"relation-list", "--relation", relation});
     if (!json) return std::unexpected(json.error());
-    // It prints null for an empty list.
+    // relation-list prints null for an empty list.
     if (!json->is_array() && !json->is_null())
       return core::fail(ErrorCode::kUnavailable, "relation-list tells no units of " + relation);
     return texts_of(*json);
@@ -125,7 +125,7 @@ class JujuTools final : public HookTools {
     const std::string how = peek ? "--peek" : "--refresh";
     const auto file = ask({"secret-get", id, how, kFileName});
     if (!file) return std::unexpected(file.error());
-    // In base64, so that no byte of a binary key is lost.
+    // Reads the key in base64, so that no byte of a binary key is lost.
     const auto key = ask({"secret-get", id, how, std::string(kAuthKey) + "#base64"});
     if (!key) return std::unexpected(key.error());
     if (!file->is_string() || !key->is_string())

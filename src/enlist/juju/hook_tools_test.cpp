@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-/// Records what programs read.
+/// Records the standard input of the programs.
 class RecordingHost final : public enlist::testing::FakeHost {
  public:
   core::Result<Output> run(const std::vector<std::string>& arguments, std::chrono::milliseconds limit,

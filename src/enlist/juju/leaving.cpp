@@ -27,7 +27,7 @@ std::optional<std::int64_t> number_from(std::string_view text) {
   return out;
 }
 
-/// Reads "12|11_3|RUNNING|gpu|node[1-3]".
+/// Parses a line of squeue such as "12|11_3|RUNNING|gpu|node[1-3]".
 std::optional<slurm::Job> job_from(std::string_view line) {
   if (std::ranges::count(line, '|') != 4) return std::nullopt;
   const auto id = number_from(next_field(line));
@@ -36,7 +36,7 @@ std::optional<slurm::Job> job_from(std::string_view line) {
   out.id = *id;
   const std::string_view shown = next_field(line);
   if (const std::size_t at = shown.find('_'); at != std::string_view::npos) {
-    // Of tasks that wait, it is a list: "11_[4-9]".
+    // For pending tasks, squeue prints a list such as "11_[4-9]". `task` stays empty then.
     out.array = number_from(shown.substr(0, at)).value_or(0);
     out.task = number_from(shown.substr(at + 1));
   }
@@ -103,7 +103,7 @@ Leaves judge_unit(const LeaveSeen& seen) {
   Node node{.name = seen.node, .pool = "", .key = ""};
   node.phase = Phase::kDraining;
   node.leaving.wanted = true;
-  // slurmd is stopped behind the record.
+  // Reports slurmd as stopped, because it is stopped only after the record is deleted.
   const bool there = !seen.silent_for;
   node.report = {
       .hostname = "", .boot_id = "", .instance_id = seen.instance, .steps_known = there, .steps = seen.steps, .stopped = there};

@@ -20,11 +20,11 @@ std::map<std::string, std::string> environment_of_process() {
   return out;
 }
 
-/// Reports whether this unit leaves, by this event or an earlier one. The relation-broken of a unit that leaves is like that of
-/// a relation that ends, and must not be taken for it.
+/// Reports whether this event or an earlier one has shown that this unit is being removed. Stores that in a file, because a
+/// relation-broken that follows looks as if the relation itself ended.
 core::Result<bool> leaves(const Event& event, const CharmParts& parts) {
   const std::filesystem::path file = parts.state / ("charm-leaves-" + node_of(event.unit));
-  // A unit of an earlier application can have had this name, on this machine.
+  // The file may be that of an earlier unit that had the same name on this machine.
   if (event.name == "install") {
     if (auto done = parts.host.remove(file); !done) return std::unexpected(done.error());
     return false;

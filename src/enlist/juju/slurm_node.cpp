@@ -18,9 +18,9 @@ using Words = std::vector<std::string>;
 using namespace std::chrono_literals;
 
 constexpr auto kCommandLimit = 60s;
-/// A drain, a deletion, and the look that shows that the record is gone.
+/// The rounds of take_out(): one drains the node, one deletes the record, and one sees that the record is gone.
 constexpr int kLooks = 3;
-/// So long a job that was ended may take to leave the node.
+/// How long a cancelled job may take to leave the node.
 constexpr auto kEnds = 10s;
 constexpr auto kJobsAgain = 500ms;
 
@@ -136,12 +136,12 @@ core::Result<void> SlurmNode::open() {
   if (why != kLeaves && why != kConfigures) return {};
   if (holds.others_than(Owner::kEnlistment))
     return update({"State=DRAIN", "Reason=" + holds.release(Owner::kEnlistment).reason()});
-  // Before 26.05, Slurm does not clear a reason, and the next drain would keep it.
+  // Before 26.05, UNDRAIN does not clear a reason, and slurmctld's next drain would keep any other one than "Not responding".
   return update({"State=UNDRAIN", "Reason=" + std::string(slurm::kNotResponding)});
 }
 
 core::Result<void> SlurmNode::keep_out(std::string reason) {
-  // scontrol takes some double quotes away.
+  // scontrol removes some double quotes from a reason.
   std::ranges::replace(reason, '"', '\'');
   const auto seen = known_record();
   if (!seen) return std::unexpected(seen.error());

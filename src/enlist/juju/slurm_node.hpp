@@ -1,5 +1,5 @@
-// The node of a unit in Slurm, by Slurm's own commands, which need a daemon of Slurm on this machine. Blocks while a command
-// runs, and never for jobs.
+// Reads and changes a unit's node in Slurm with Slurm's commands, which need a daemon of Slurm on this machine. Blocks while a
+// command runs. Only end_jobs() also waits for jobs.
 #pragma once
 
 #include <functional>
@@ -17,35 +17,35 @@ namespace enlist::juju {
 
 class SlurmNode {
  public:
-  /// `why`: the reason of its drains, such as kLeaves.
+  /// `why`: the reason with which the node is drained, such as kLeaves.
   SlurmNode(const Event& event, const CharmParts& parts, std::string_view why = kLeaves);
-  /// The node of a unit that is gone. `event`: has the unit and its model. `silent_for`: for how long Slurm has had no answer
-  /// from its slurmd.
+  /// For the node of a unit that is gone. `event`: names the unit and its model. `silent_for`: for how long Slurm has had no
+  /// answer from the unit's slurmd.
   SlurmNode(const Event& event, const CharmParts& parts, core::Duration silent_for);
 
-  /// Returns the record. nullopt: Slurm has none.
+  /// Returns Slurm's record of the node. nullopt: Slurm has no record.
   core::Result<std::optional<slurm::Node>> record();
 
-  /// Drains the node unless it is drained. Error: Slurm does not answer, or refuses.
+  /// Drains the node unless it is drained already. Error: Slurm does not answer, or refuses.
   core::Result<void> drain();
-  /// Does all that can be done now: drains the node, and once nothing runs there deletes its record. Returns how far it has
-  /// come; with Phase::kGone, slurmd may be stopped. `keep` gets the record before it is deleted. Errors: Slurm does not tell
-  /// all that has to be known, or refuses.
+  /// Takes the node out of Slurm as far as possible now: drains it and, if nothing runs there, deletes its record. Returns the
+  /// state that is reached; with Phase::kGone, slurmd may be stopped. Calls `keep` with the record before it is deleted.
+  /// Errors: Slurm or the host does not answer, or Slurm refuses.
   using Keep = std::function<core::Result<void>(const slurm::Node& record)>;
   core::Result<Leaves> take_out(const Keep& keep = nullptr);
-  /// Opens the node again if it is drained because it was to leave or to register anew.
+  /// Undoes the drain of the node if slurm-enlist has drained it to let it leave or register anew.
   core::Result<void> open();
 
-  // What administrators ask for. Error: kNotFound if Slurm has no such node.
+  // Requests of administrators. Errors: kNotFound if Slurm has no such node, kConflict if the node is that of another slurmd.
 
-  /// Drains the node with the reason of an administrator. Error: kConflict if somebody else has drained it.
+  /// Drains the node with the reason of an administrator. Error: kConflict if somebody else has drained the node.
   core::Result<void> keep_out(std::string reason);
-  /// Lets the node take jobs again. Error: kConflict if another program keeps it out.
+  /// Lets the node take jobs again. Error: kConflict if another of our programs keeps the node out of service.
   core::Result<void> resume();
   struct Ended {
-    std::vector<std::string> jobs{}, left{};  ///< The jobs that were ended, and those of them that Slurm still has on the node.
+    std::vector<std::string> jobs{}, left{};  ///< The cancelled jobs, and those of them that Slurm still has on the node.
   };
-  /// Ends the jobs on the node. Waits for Slurm to take them off it, for 10 s at most.
+  /// Cancels the jobs on the node. Waits up to 10 s until Slurm has none of these jobs on the node.
   core::Result<Ended> end_jobs();
   core::Result<void> set_features(const std::string& features);
 

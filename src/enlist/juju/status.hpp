@@ -7,7 +7,7 @@
 namespace enlist::juju {
 
 struct Status {
-  enum class Kind { kActive, kWaiting, kBlocked };  ///< kBlocked: a person has to do something.
+  enum class Kind { kActive, kWaiting, kBlocked };  ///< kBlocked: an administrator has to act.
   Kind kind = Kind::kActive;
   std::string message{};  ///< One line, without secrets.
   friend bool operator==(const Status&, const Status&) = default;

@@ -1,4 +1,4 @@
-// A transport whose requests a test answers itself.
+// An HTTP transport whose requests the test answers.
 #pragma once
 
 #include <map>

@@ -1,4 +1,4 @@
-// A host in memory: files as a map, and programs that answer as told.
+// A host in memory: files are in a map, and programs return the output that the test has set.
 #pragma once
 
 #include <functional>
@@ -17,7 +17,7 @@ class FakeHost : public Host {
     std::string line;
     for (const std::string& word : arguments) line += (line.empty() ? "" : " ") + word;
     ran.push_back(line);
-    // The longest beginning of the line that is known decides.
+    // Finds the longest beginning of the command line, by whole words, that is a key of `programs`.
     for (std::string part = line;; part.resize(part.find_last_of(' '))) {
       if (const auto found = programs.find(part); found != programs.end()) return found->second;
       if (part.find(' ') == std::string::npos) break;
@@ -52,11 +52,11 @@ class FakeHost : public Host {
     return {};
   }
 
-  std::map<std::string, Output> programs;                                   ///< By the beginning of the command line.
-  std::map<std::filesystem::path, std::pair<std::string, unsigned>> files;  ///< The text and the mode.
+  std::map<std::string, Output> programs;  ///< The output, by the beginning of the command line.
+  std::map<std::filesystem::path, std::pair<std::string, unsigned>> files;  ///< The text and the mode of each file.
   std::vector<std::string> ran;
   std::vector<std::filesystem::path> writes, removed, leftovers_removed;
-  std::function<void(const std::filesystem::path&)> on_write;  ///< Is called before each write.
+  std::function<void(const std::filesystem::path&)> on_write;  ///< Called before each write.
   bool full = false;
 };
 

@@ -21,15 +21,15 @@ class FakeJuju {
   using Environment = std::map<std::string, std::string>;
 
   struct Relation {
-    std::map<std::string, std::string> endpoints;  ///< By application.
-    std::map<std::string, Databag> databags;       ///< By application.
-    std::set<std::string> members{};               ///< Units that have joined, and have not departed.
+    std::map<std::string, std::string> endpoints;  ///< The endpoint of each application.
+    std::map<std::string, Databag> databags;       ///< The databag of each application.
+    std::set<std::string> members{};               ///< The units that have joined, and have not departed.
   };
   struct Secret {
     std::string label, owner;
     std::vector<SharedKey> revisions;
-    std::set<std::string> grants;     ///< Relations.
-    std::set<std::string> observers;  ///< Units.
+    std::set<std::string> grants;     ///< The numbers of the relations to which it is granted.
+    std::set<std::string> observers;  ///< The units that follow its revisions.
   };
 
   /// Runs a hook of a unit. Returns its exit code.
@@ -37,16 +37,16 @@ class FakeJuju {
   /// Reads a file on the machine of a unit, for secret-add.
   std::function<std::string(const std::string& unit, const std::filesystem::path&)> read_file;
 
-  std::map<std::string, std::set<std::string>> units;  ///< By application.
-  std::map<std::string, std::string> leaders;          ///< By application.
-  std::map<std::string, core::Json> configs;           ///< By application.
-  std::map<std::string, Relation> relations;           ///< By number.
-  std::map<std::string, Secret> secrets;               ///< By id.
-  std::map<std::string, Status> statuses;              ///< By unit.
-  std::vector<std::string> events;                     ///< "slurmd/0 config-changed", as they were sent.
-  std::vector<std::string> calls;                      ///< What hook tools changed: "slurmctld/0 publish slurmd:0".
+  std::map<std::string, std::set<std::string>> units;  ///< The units of each application.
+  std::map<std::string, std::string> leaders;          ///< The leading unit of each application.
+  std::map<std::string, core::Json> configs;           ///< The options of each application.
+  std::map<std::string, Relation> relations;           ///< The key is the number of the relation.
+  std::map<std::string, Secret> secrets;               ///< The key is the id of the secret.
+  std::map<std::string, Status> statuses;              ///< The status of each unit.
+  std::vector<std::string> events;  ///< The events in the order in which they were sent: "slurmd/0 config-changed".
+  std::vector<std::string> calls;   ///< The changes by hook tools: "slurmctld/0 publish slurmd:0".
   std::vector<std::string> logs;
-  std::set<std::string> broken_tools;  ///< Calls that fail: "key".
+  std::set<std::string> broken_tools;  ///< The functions of HookTools that fail: "key".
 
   // --- what administrators do ---
 
@@ -70,7 +70,7 @@ class FakeJuju {
     }
     settle();
   }
-  /// Returns the number of the relation.
+  /// Integrates two applications. Returns the number of the new relation.
   std::string integrate(const std::string& a, const std::string& a_endpoint, const std::string& b,
                         const std::string& b_endpoint) {
     const std::string number = std::to_string(next_relation_++);
@@ -87,8 +87,8 @@ class FakeJuju {
     for (const std::string& unit : std::set(units[app])) send(unit, "config-changed");
     settle();
   }
-  /// Departed comes before broken, and broken before stop. The units of the other side meet their own departed only.
-  /// `broken_first`: broken may come before departed.
+  /// Sends relation-departed, then relation-broken, then stop to the unit. Sends only relation-departed to the units of the
+  /// other side. `broken_first`: sends relation-broken before relation-departed.
   void remove_unit(const std::string& unit, bool broken_first = false) {
     const std::string app = app_of(unit);
     depart(unit, broken_first);
@@ -101,7 +101,7 @@ class FakeJuju {
     }
     settle();
   }
-  /// Its agent is gone: no hook of it runs.
+  /// Removes a unit whose Juju agent is gone: no hook of this unit runs.
   void remove_unit_by_force(const std::string& unit) {
     const std::string app = app_of(unit);
     units[app].erase(unit);
@@ -135,7 +135,7 @@ class FakeJuju {
     forget_relation(number);
     settle();
   }
-  /// The relation breaks when the last unit has departed. The units stop after that.
+  /// Lets all units depart, then breaks the relations, and then stops the units.
   void remove_application(const std::string& app) {
     const std::set<std::string> all = units[app];
     for (const std::string& unit : all) depart(unit, false);
@@ -168,7 +168,7 @@ class FakeJuju {
   struct Action {
     int code = 0;
     std::map<std::string, std::string> results{};
-    std::string failure{};  ///< "": it did not fail.
+    std::string failure{};  ///< Why the action failed; "": it did not fail.
   };
   Action act(const std::string& unit, const std::string& action, const core::Json& parameters = core::Json::object()) {
     action_ = {};
@@ -183,7 +183,7 @@ class FakeJuju {
     return out;
   }
 
-  /// Runs a hook. What it changed counts if it succeeds. Returns its exit code.
+  /// Runs a hook, and commits its changes if it succeeds. Returns its exit code.
   int send(const std::string& unit, const std::string& event, Environment environment = {}) {
     if (!event.empty()) environment["JUJU_DISPATCH_PATH"] = "hooks/" + event;
     environment["JUJU_UNIT_NAME"] = unit;
@@ -194,7 +194,7 @@ class FakeJuju {
     if (code == 0) tools.commit();
     return code;
   }
-  /// Sends the events that changes of databags and secrets cause.
+  /// Sends the events that were caused by changes of databags and secrets.
   void settle() {
     while (!pending_.empty()) {
       const auto [unit, event, environment] = pending_.front();
@@ -213,7 +213,7 @@ class FakeJuju {
         send_relation(unit, number, "departed", other, unit);
         send_relation(other, number, "departed", unit, unit);
       }
-      // Until here, it is listed.
+      // Until now, relation-list has listed the unit.
       relation.members.erase(unit);
       if (!broken_first) send_relation(unit, number, "broken");
     }
@@ -238,13 +238,13 @@ class FakeJuju {
   void send_relation(const std::string& unit, const std::string& number, const std::string& what,
                      const std::string& remote = {}, const std::string& departing = {}) {
     Environment environment = relation_environment(number, app_of(unit));
-    // Juju may not know the other end any more.
+    // When a relation is broken, Juju may no longer know the other application.
     if (what == "broken") environment.erase("JUJU_REMOTE_APP");
     if (!remote.empty()) environment["JUJU_REMOTE_UNIT"] = remote;
     if (!departing.empty()) environment["JUJU_DEPARTING_UNIT"] = departing;
     send(unit, environment["JUJU_RELATION"] + "-relation-" + what, environment);
   }
-  /// The unit and those of the other side see each other.
+  /// Sends relation-joined and relation-changed to the unit and the units of the other side.
   void meet(const std::string& number, const std::string& app, const std::string& unit) {
     for (const std::string& other : std::set(units[other_of(relations.at(number), app)])) {
       relations.at(number).members.insert({unit, other});

@@ -1,4 +1,4 @@
-// A model of Juju with both charms on machines in memory, and of the Slurm that they make.
+// A model of Juju with both charms on machines in memory, and of the Slurm cluster that the charms set up.
 #pragma once
 
 #include <algorithm>
@@ -25,32 +25,32 @@ inline constexpr const char* kSlurmConf =
     "ClusterName=c\nSlurmctldHost=ctl(10.0.0.1)\nSlurmctldHost=spare(10.0.0.2)\nAuthType=auth/slurm\n"
     "SlurmctldParameters=enable_configless\nMaxNodeCount=100\nInclude slurm-enlist.conf\n";
 
-/// A job, or a task of an array: `shown` as squeue prints it, "11_3".
+/// A job, or a task of an array job. `shown`: the id that squeue prints for a task, "11_3".
 struct FakeJob {
-  std::string state = "RUNNING";  ///< As squeue prints it: COMPLETING, SUSPENDED, PENDING ...
+  std::string state = "RUNNING";  ///< The state that squeue prints: COMPLETING, SUSPENDED, PENDING ...
   std::string partition = "slurmd";
-  std::string node{};      ///< That it holds; "": none.
-  std::string required{};  ///< A hostlist.
+  std::string node{};      ///< The node that the job holds; "": none.
+  std::string required{};  ///< The nodes that the job asks for by name, as a hostlist.
   std::string shown{};
-  bool stays = false;  ///< Its epilog lasts.
+  bool stays = false;  ///< The job stays COMPLETING when it is cancelled, because its epilog does not end.
 };
 
 /// slurmctld with its nodes and jobs.
 struct FakeSlurm {
-  std::set<std::string> up{"ctl"};  ///< Its hosts that answer.
-  std::string loaded;               ///< The pool file with which it runs.
-  std::string refuses;              ///< A file with this text is refused.
-  int starting = 0;                 ///< So many times more a job is starting when squeue is asked.
-  bool full = false;                ///< It takes no node.
-  bool loses_answer = false;        ///< It reads the file, and the answer is lost.
-  bool loses_request = false;       ///< It does not read the file, and an answer would have been lost.
+  std::set<std::string> up{"ctl"};  ///< The hosts whose slurmctld answers.
+  std::string loaded;               ///< The pool file with which slurmctld runs.
+  std::string refuses;              ///< slurmctld refuses a file that contains this text.
+  int starting = 0;                 ///< How many more calls of squeue show a job in its prolog.
+  bool full = false;                ///< slurmctld refuses new nodes.
+  bool loses_answer = false;        ///< slurmctld loads the file, and its answer is lost.
+  bool loses_request = false;       ///< slurmctld does not load the file, and scontrol gets no answer.
   std::map<std::string, core::Json> nodes;
   std::map<int, FakeJob> jobs;
-  std::vector<int> ended{};         ///< Jobs that it has ended because their partition or their node was taken away.
-  std::vector<std::string> acts{};  ///< "drain slurmd-0: REASON", "delete slurmd-0", as they were carried out.
+  std::vector<int> ended{};         ///< The jobs that slurmctld has ended because their partition or node was removed.
+  std::vector<std::string> acts{};  ///< The changes in their order: "drain slurmd-0: REASON", "delete slurmd-0".
   std::string given_reason{};       ///< The reason of the last update.
 
-  /// A slurmd registers. Of a node that is known, its words are not read.
+  /// Registers a slurmd. If Slurm already has the node, ignores the registration and its settings.
   void add(const Launch& launch) {
     if (full || nodes.contains(launch.node)) return;
     core::Json partitions = core::Json::array();
@@ -82,7 +82,7 @@ struct FakeSlurm {
     nodes.at(node)["state"] = state;
     nodes.at(node)["reason"] = reason;
   }
-  /// SlurmdTimeout has passed without an answer of its slurmd.
+  /// Sets the state of a node whose slurmd has not answered for SlurmdTimeout.
   void silence(const std::string& node, const std::string& reason = "Not responding") {
     std::vector<std::string> state{"DOWN", "NOT_RESPONDING", "DYNAMIC_NORM"};
     if (drains(node)) state.insert(state.begin() + 1, "DRAIN");
@@ -91,7 +91,7 @@ struct FakeSlurm {
   [[nodiscard]] bool drains(const std::string& node) const {
     return core::Json(nodes.at(node).at("state")).dump().find("DRAIN") != std::string::npos;
   }
-  /// `scontrol update NodeName=NODE KEY=VALUE...`
+  /// Carries out `scontrol update NodeName=NODE KEY=VALUE...` Returns the exit code.
   int update(const std::string& node, std::map<std::string, std::string> words) {
     if (!nodes.contains(node)) return 1;
     given_reason = words["Reason"];
@@ -120,7 +120,7 @@ struct FakeSlurm {
   }
   int remove(const std::string& node) {
     if (!nodes.contains(node)) return 1;
-    // Under a suspended job, the node reads as idle.
+    // A node with a suspended job counts as idle, so Slurm would delete it.
     for (const auto& [id, job] : jobs) {
       if (job.node == node && job.state != "SUSPENDED") return 1;
     }
@@ -154,7 +154,7 @@ struct FakeSlurm {
   }
 };
 
-/// A machine. Its programs speak to the Slurm.
+/// A machine whose Slurm commands talk to a FakeSlurm.
 class Machine final : public enlist::testing::FakeHost {
  public:
   explicit Machine(FakeSlurm& slurm) : slurm_(slurm) {
@@ -211,7 +211,7 @@ class Machine final : public enlist::testing::FakeHost {
     return FakeHost::remove(file);
   }
   std::string fixed{};                                ///< A file that cannot be removed.
-  std::function<bool()> signs = [] { return true; };  ///< A daemon runs here that signs what the commands send.
+  std::function<bool()> signs = [] { return true; };  ///< Reports whether a daemon here signs the commands' requests.
   [[nodiscard]] int count(const std::string& line) const {
     int out = 0;
     for (const std::string& ran_line : ran) out += ran_line == line ? 1 : 0;
@@ -254,9 +254,9 @@ class FakeService final : public Service {
   core::Result<std::vector<std::string>> steps() override { return there; }
 
   ServiceState now;
-  std::string fails;                                                          ///< start() fails with this.
-  std::string ends;                                                           ///< slurmd ends with this.
-  core::Result<std::vector<std::string>> there = std::vector<std::string>();  ///< The steps on the machine.
+  std::string fails;  ///< start() fails with this error. "": it succeeds.
+  std::string ends;   ///< slurmd ends with this error right after its start. "": slurmd runs.
+  core::Result<std::vector<std::string>> there = std::vector<std::string>();  ///< The result of steps().
   int starts = 0, reloads = 0, stops = 0;
 
  private:
@@ -313,12 +313,12 @@ struct FakeSite {
   std::string integrate(const std::string& compute, const std::string& controller = "slurmctld") {
     return juju.integrate(compute, "slurmctld", controller, "slurmd");
   }
-  /// slurmctld and slurmd, with a unit each.
+  /// Deploys slurmctld and slurmd, with one unit each.
   void deploy_both() {
     deploy("slurmctld", "slurmctld");
     deploy("slurmd", "slurmd");
   }
-  /// Both, integrated.
+  /// Deploys slurmctld and slurmd, and integrates them.
   void begin() {
     deploy_both();
     integrate("slurmd");
@@ -328,14 +328,14 @@ struct FakeSite {
   [[nodiscard]] std::string message(const std::string& unit) { return juju.statuses.at(unit).message; }
   [[nodiscard]] Launch launch(const std::string& unit) { return launch_of(at(unit).slurmd.now.arguments.value()); }
 
-  std::string key = std::string("k\0\xff", 3) + "ey";  ///< No text, as a key of Slurm.
+  std::string key = std::string("k\0\xff", 3) + "ey";  ///< Binary, like a key of Slurm.
   FakeSlurm slurm;
   FakeJuju juju;
-  std::map<std::string, std::string> charms;  ///< By application.
+  std::map<std::string, std::string> charms;  ///< The charm of each application.
   std::map<std::string, std::unique_ptr<Place>> places;
   std::chrono::milliseconds paused{0};
   std::string said;
-  std::function<void(const std::string& unit, const std::string& hook)> after;  ///< Called behind each hook.
+  std::function<void(const std::string& unit, const std::string& hook)> after;  ///< Called after each hook.
   std::function<void(const std::string& unit)> on_pause;                        ///< Called while a hook waits.
 };
 
