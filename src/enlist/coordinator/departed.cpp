@@ -28,7 +28,7 @@ Node departed(const Node& left) {
   Node out;
   out.name = left.name;
   out.pool = left.pool;
-  // The host may join again with its key, as another node.
+  // The host may join again with its key, as another node. So the record gets a key that no host has.
   out.key = "departed";
   out.revoked = true;
   out.joined = left.joined;

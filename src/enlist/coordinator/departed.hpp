@@ -1,9 +1,9 @@
-// The nodes that have left a moment ago, in the store's value kDepartedValue.
+// The departed nodes: those that have left a moment ago. The store has them in the value kDepartedValue.
 //
-// slurmctld writes its state to disk up to five seconds after a change (SAVE_MAX_WAIT in slurmctld's state_save.c). If it is
-// killed before that, it starts again with the record of a node that was deleted, and would give jobs to it. The coordinator
-// therefore remembers a node that has left until Slurm has lacked the record for kSavedAfter (enlist/rules/leave.hpp). If the
-// record returns, so does the node, as one that leaves.
+// slurmctld writes its state to disk up to five seconds after a change (SAVE_MAX_WAIT in slurmctld's state_save.c). If
+// slurmctld is killed before that, it starts again with the record of a node that was deleted, and may start jobs on the node.
+// So the coordinator remembers a node that has left until Slurm has lacked the record for kSavedAfter (enlist/rules/leave.hpp).
+// If the record returns, the coordinator adds the node to its nodes again, with a request to leave.
 #pragma once
 
 #include <map>
@@ -18,10 +18,12 @@
 
 namespace enlist {
 
-/// The name of the value in Contents::values: an object that maps names to nodes. There is no value without departed nodes.
+/// The name of the value in Contents::values: an object that maps names to nodes. The value is missing if there are no departed
+/// nodes.
 inline constexpr const char* kDepartedValue = "departed-nodes";
 
-/// Puts a departed node, of which slurmctld has the record again, back among the nodes. Does nothing if it is not departed.
+/// Moves a departed node back to Contents::nodes, because slurmctld has its record again. Does nothing if the node is not
+/// departed.
 struct ReturnNode final : plan::Act {
   explicit ReturnNode(std::string name) : node(std::move(name)) {}
   [[nodiscard]] core::Json describe() const override { return {{"act", "enlist.ReturnNode"}, {"node", node}}; }
@@ -36,14 +38,14 @@ struct ForgetDeparted final : plan::Act {
   std::string node;
 };
 
-/// Returns the departed nodes among the values of the store. What cannot be read is not among them.
+/// Returns the departed nodes in the values of the store. Leaves out nodes that cannot be parsed.
 [[nodiscard]] std::map<std::string, Node> departed_nodes(const std::map<std::string, core::Json>& values);
-/// Returns the value to store; nullopt if there are none.
+/// Returns the value kDepartedValue for these nodes; nullopt (no value) if there are none.
 [[nodiscard]] std::optional<core::Json> departed_value(const std::map<std::string, Node>& departed);
-/// Returns a node that has left as it is remembered: it leaves, and no host speaks for it.
+/// Returns the departed node for a node that has left: a record with a request to leave, whose key no host has.
 [[nodiscard]] Node departed(const Node& left);
 
-/// Plans for NodeObserved::departed.
+/// Plans for NodeObserved::departed: returns it, or forgets it. Requires that there is a departed node.
 [[nodiscard]] plan::Plan plan_departed(const NodeObserved& observed);
 
 }  // namespace enlist

@@ -18,7 +18,7 @@ plan::StepId write_id(const Rotation& state) {
   return {"write", "auth key", "", std::string(to_string(state.phase))};
 }
 
-/// True if slurmctld has last accepted a file with this mark.
+/// True if the pool file that slurmctld accepted last has this mark.
 bool accepts(const rollout::State& stored, const std::string& mark) {
   const rollout::Files files = stored.accepted_files();
   return !files.empty() && key_revision_of(files.begin()->second) == mark;
@@ -35,7 +35,7 @@ Rotating judge_now(const Rotation& state, const RotationObserved& observed) {
                    .settled_since = observed.settled_since,
                    .now = observed.context.now,
                    .mono = observed.context.mono};
-  // slurmctld may run with the mark, and refuse a pool that was made since.
+  // slurmctld may run with an offered or accepted file that has the mark, and refuse a later file because of a new pool.
   const auto stored = observed.pool_file ? rollout_from_json(*observed.pool_file) : rollout::State{};
   std::vector<std::string> marked{wanted};
   if (stored) {

@@ -40,7 +40,7 @@ core::Result<Changes> forget(const Contents& now, const ForgetNode& act) {
   return Changes{.nodes = {{act.seen.name, std::nullopt}}, .values = {{kDepartedValue, departed_value(gone)}}};
 }
 
-/// `returns`: the node is among the nodes again. Otherwise it is forgotten.
+/// Ends the departure of a node. `returns`: adds the node to the nodes again. Otherwise forgets it.
 Changes end_departure(const Contents& now, const std::string& name, bool returns) {
   std::map<std::string, Node> gone = departed_nodes(now.values);
   auto found = gone.extract(name);
@@ -84,7 +84,7 @@ StoreTarget::StoreTarget(Store& store, std::function<std::optional<core::MonoTim
       done({std::unexpected(result.error()), {}});
     });
   };
-  // The host may have returned while the act waited.
+  // Fails if the agent has reported since `since`: the host may have returned while the act waited.
   const auto if_silent = [this, commit](const std::string& node, std::optional<core::MonoTime> since, Store::Change change,
                                         const Done& done) {
     commit(
