@@ -45,8 +45,8 @@ struct CoordinatorOptions {
 
 class Coordinator {
  public:
-  /// `metrics` may be null. The arguments must outlive the coordinator, and the loop must not run on after the coordinator is
-  /// destroyed. `host` is used on other threads, and must outlive the loop.
+  /// `metrics` may be null. The arguments must outlive the coordinator, and the loop must not run any more after the
+  /// coordinator is destroyed. `host` is used on other threads, and must outlive the loop.
   Coordinator(core::Loop& loop, core::Random& random, core::Logger& log, Store& store, Host& host, Supervise supervise,
               slurm::Clusters& clusters, CoordinatorOptions options, run::PassMetrics* metrics = nullptr);
   ~Coordinator();

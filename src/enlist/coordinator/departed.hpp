@@ -45,7 +45,7 @@ struct ForgetDeparted final : plan::Act {
 /// Returns the departed node for a node that has left: a record with a request to leave, whose key no host has.
 [[nodiscard]] Node departed(const Node& left);
 
-/// Plans for NodeObserved::departed: returns it, or forgets it. Requires that there is a departed node.
+/// Plans a ReturnNode, a ForgetDeparted or nothing for NodeObserved::departed, which must be set.
 [[nodiscard]] plan::Plan plan_departed(const NodeObserved& observed);
 
 }  // namespace enlist

@@ -14,7 +14,7 @@ namespace enlist {
 struct InitOptions {
   std::filesystem::path slurm_conf = "/etc/slurm/slurm.conf";
   std::string slurmrestd_user = "slurm-enlist";
-  std::size_t max_nodes = 1024;  ///< MaxNodeCount is at least this.
+  std::size_t max_nodes = 1024;  ///< The smallest MaxNodeCount that init accepts.
   bool yes = false;              ///< Makes the changes. Without it, init only prints them.
 };
 

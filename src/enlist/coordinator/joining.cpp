@@ -173,7 +173,7 @@ core::Result<Changes> join(const Contents& now, const SlurmNow& slurm, const cor
   if (own != now.nodes.end()) {
     Node node = own->second;
     out = {node.name, node.pool, true};
-    // The host has its node already, so this is no use of the token.
+    // The host has its node already, so this does not count as a use of the token.
     if (!node.revoked) return Changes{};
     node.revoked = false;
     changes.nodes.emplace(node.name, std::move(node));

@@ -110,7 +110,7 @@ plan::Plan plan_leave(const NodeObserved& observed) {
   if (!leaves) judged.message = "it gets other words: " + judged.message;
   auto record = std::make_shared<RecordPhase>(node, judged.phase, judged.message);
   (leaves ? record->leaving.stop : record->configuring.stop) = judged.stop;
-  // slurmd may have been stopped before for a restart with other parameters. It is to run again now.
+  // slurmd may have been stopped before, for a restart with other parameters. Without `stop`, the agent starts slurmd again.
   if (!judged.stop) record->configuring.stop = false;
   if (judged.cancel) record->leaving = {};
   if (record->leaving.dead && judged.stop && !node.leaving.stop) record->heard_at = observed.heard_at;

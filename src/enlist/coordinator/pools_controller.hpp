@@ -1,4 +1,4 @@
-// Brings the pools of the store into the pool file, makes slurmctld load the file, and removes pools. Has one run::Key.
+// Writes the pools of the store to the pool file, makes slurmctld load the file, and removes pools. Has one run::Key.
 //
 // The owner connects it like this:
 //   FileTarget file(loop, store, host, path, [&](bool changed) { pools.looked(changed); passes.caches_changed(); });

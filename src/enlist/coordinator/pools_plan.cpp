@@ -170,8 +170,8 @@ std::string lost_with_jobs(const PoolsObserved& observed, const rollout::State& 
   return "";
 }
 
-/// True if the pools have not changed for long enough (kQuiet, kQuietLimit). Otherwise, makes the plan wake the key when they
-/// have not.
+/// True if the pools have not changed for long enough (kQuiet, kQuietLimit). Otherwise, makes the plan wake the key at that
+/// time.
 bool quiet(const PoolsObserved& observed, plan::Plan& plan) {
   if (!observed.edits) return true;
   const core::MonoTime due = std::min(observed.edits->last + kQuiet, observed.edits->first + kQuietLimit);

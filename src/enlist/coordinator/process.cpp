@@ -26,7 +26,7 @@ constexpr core::Duration kDrain{5000};
 constexpr std::size_t kLongestRequest = 256 * 1024;
 constexpr std::size_t kSlurmReplies = 1UL << 28;
 
-constexpr std::size_t kLongestAddress = 253;  // RFC 1035
+constexpr std::size_t kLongestAddress = 253;  // The longest host name: RFC 1035.
 constexpr std::string_view kHostLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_:%";
 
 std::string own_host_name() {

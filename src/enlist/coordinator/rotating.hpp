@@ -22,7 +22,8 @@ namespace enlist {
 /// (no rotation runs, or it is in another phase), kNotFound (the rotation does not wait for a host now).
 [[nodiscard]] core::Result<Changes> acknowledge(const Contents& now, const core::Json& status,
                                                 const std::set<std::string>& hosts, const std::string& phase);
-/// Makes the rotation go on without these nodes. Errors: kConflict (no rotation runs, or must_wait_for() a node), kNotFound.
+/// Makes the rotation go on without these nodes. Errors: kConflict (no rotation runs, or must_wait_for() names a cause),
+/// kNotFound.
 [[nodiscard]] core::Result<Changes> go_without(const Contents& now, const slurm::SnapshotPtr& slurm,
                                                const std::set<std::string>& nodes);
 /// Abandons the rotation: see abandoned(). Errors: those of abandoned().

@@ -40,7 +40,7 @@ class Server {
   struct Callbacks {
     /// Called for each report of an agent, before it is stored. Returns whether the report is to be stored.
     std::function<bool(const Node& node, const Report& report)> reports;
-    std::function<void(const std::string& node)> heard;  ///< Called for each report of an agent, after any write to the store.
+    std::function<void(const std::string& node)> heard;  ///< Called for each report of an agent, after it is stored or ignored.
     std::function<core::Json()> rotation;                ///< Returns the status of the rotation of the auth key.
   };
   Server(core::Loop& loop, core::Random& random, core::Logger& log, Store& store, slurm::Clusters& clusters, SlurmFiles& files,

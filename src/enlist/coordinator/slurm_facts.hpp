@@ -21,7 +21,7 @@ struct SlurmFacts {
   std::set<std::string> node_sets;            ///< The names of all NodeSets, including those of the pool file.
   std::set<std::string> partitions;           ///< The names of all partitions except those of the pool file.
   std::vector<std::string> controller_names;  ///< The names of the SlurmctldHosts, without addresses, the primary first.
-  std::vector<std::string> accounting_hosts;  ///< Where slurmdbd runs. Empty: there is none.
+  std::vector<std::string> accounting_hosts;  ///< The hosts of slurmdbd. Empty: there is no slurmdbd.
   std::int64_t signed_for_s = 120;            ///< For how many seconds Slurm accepts a signature (AuthInfo: ttl, cred_expire).
   friend bool operator==(const SlurmFacts&, const SlurmFacts&) = default;
 };

@@ -53,8 +53,8 @@ void SlurmRequests::resume(const std::string& node, Done<void> done) {
   if (to == nullptr) return;
   slurm::NodeUpdate update;
   update.state = "RESUME";
-  // Slurm before 26.05 does not clear the reason, and would reuse it for a drain of its own. This reason may be overwritten by
-  // slurmctld. An empty one would change nothing.
+  // Slurm before 26.05 does not clear the reason, and would reuse it for a drain of its own. "Not responding" is a reason that
+  // slurmctld overwrites. An empty reason would change nothing.
   update.reason = slurm::kNotResponding;
   to->update_node(node, update, [this, alive = std::weak_ptr(alive_), done = std::move(done)](core::Result<void> result) {
     if (!alive.expired()) clusters_.poll_soon(cluster_);

@@ -40,7 +40,7 @@ core::Result<Changes> forget(const Contents& now, const ForgetNode& act) {
   return Changes{.nodes = {{act.seen.name, std::nullopt}}, .values = {{kDepartedValue, departed_value(gone)}}};
 }
 
-/// Ends the departure of a node. `returns`: adds the node to the nodes again. Otherwise forgets it.
+/// Removes a node from the departed nodes. `returns`: adds the node to Contents::nodes again.
 Changes end_departure(const Contents& now, const std::string& name, bool returns) {
   std::map<std::string, Node> gone = departed_nodes(now.values);
   auto found = gone.extract(name);

@@ -1,4 +1,4 @@
-// Notices that two hosts use the key of one node, as after the disk of a host was copied.
+// Detects that two hosts use the key of one node, for example after the disk of a host was copied.
 //
 // Folder src/enlist/rules: the rules of enlistment, shared by the coordinator, the agent and the Juju charms. No I/O. Uses
 // slurm_plan and core.

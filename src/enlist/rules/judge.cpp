@@ -15,7 +15,7 @@ namespace {
 using slurm::Holds;
 using slurm::Owner;
 
-/// Slurm's record shows an earlier start of slurmd if its start time is this much before that of the report.
+/// If the start time of slurmd in Slurm's record is this much before Report::started, it is that of an earlier start.
 constexpr core::Duration kStartTolerance{10'000};
 /// The first and the longest pause before slurmd is asked to register once more.
 constexpr core::Duration kFirstPause{5'000}, kLongestPause{300'000};
@@ -76,7 +76,7 @@ class Judging {
   [[nodiscard]] bool not_responding() const { return record_->state.has("NOT_RESPONDING"); }
   /// True if the snapshot was requested after slurmd was first seen running unconfirmed.
   [[nodiscard]] bool asked_since() const { return in_.running_since && in_.slurm->requested_at > *in_.running_since; }
-  /// True if in addition slurmd has run unconfirmed for `refused_after`.
+  /// True if asked_since(), and slurmd has run unconfirmed for `refused_after`.
   [[nodiscard]] bool waited() const { return asked_since() && in_.now - *in_.running_since >= in_.refused_after; }
   [[nodiscard]] std::string limit() const { return std::to_string(in_.refused_after.count() / 1000) + " s"; }
 

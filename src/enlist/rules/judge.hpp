@@ -30,8 +30,8 @@ struct Judged {
   /// not empty. So the gate does not close again in this boot after somebody has resumed the node.
   bool gate_decided = false;
   /// slurmd must register again, once, because it runs and Slurm has no record of the node. The caller adds one to
-  /// Node::registrations and stores the phase before it calls judge again. The next time is after the agent has carried out the
-  /// registration, and after a pause that grows from 5 s to 5 minutes, or when Slurm has lost the record once more.
+  /// Node::registrations and stores the phase before it calls judge again. It is true again only after the agent has carried
+  /// out the registration, and after a pause that grows from 5 s to 5 minutes, or when Slurm has lost the record once more.
   bool register_again = false;
 };
 
@@ -51,7 +51,7 @@ struct JudgeInput {
   std::optional<core::MonoTime> running_since;
   /// When slurmd last registered again because of Judged::register_again. nullopt: not since running_since.
   std::optional<core::MonoTime> registered_at{};
-  int registered = 0;  ///< How often slurmd has registered again since the node was last confirmed, also at running_since.
+  int registered = 0;  ///< How often slurmd has registered again since the node was last confirmed. Includes running_since.
   /// When the coordinator's process first saw this value of Report::started. nullopt: just now.
   std::optional<core::MonoTime> started_at{};
   /// When the agent last reported to this process of the coordinator. nullopt: never, and the node does not count as silent. A

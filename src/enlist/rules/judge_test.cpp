@@ -55,7 +55,7 @@ struct Case {
   }
   /// slurmd has run for this long without being confirmed.
   void for_long(core::Duration time) { running_since = now - time; }
-  /// slurmd was started again `later`, and Slurm still shows the start before.
+  /// slurmd was started again, `later` after the start that Slurm still shows.
   void was_restarted(core::Duration later = 11 * kSecond) {
     was_ready();
     node.phase = Phase::kStarting;

@@ -40,7 +40,7 @@ struct Leaves {
   /// What the leave waits for, as a keyword such as "jobs" or "steps". The caller measures how long it stays the same. "":
   /// nothing.
   std::string kept_by;
-  bool stop = false;    ///< Leaving::stop, or Configuring::stop.
+  bool stop = false;    ///< The new value of Leaving::stop or Configuring::stop.
   bool drain = false;   ///< The node is to be drained, or its drain is to get our hold.
   bool erase = false;   ///< The record in Slurm is to be deleted.
   bool forget = false;  ///< The coordinator's record is to be deleted.
@@ -49,7 +49,7 @@ struct Leaves {
 };
 
 struct LeaveInput {
-  const Node& node;  ///< With Node::leaving or a Node::configuring that restarts it. If it has both, it leaves.
+  const Node& node;  ///< Has a request to leave (Node::leaving) or to restart (Node::configuring). A leave takes precedence.
   slurm::SnapshotPtr slurm;
   /// When this process first saw the request to leave or to restart. Snapshots that were requested earlier are not used.
   std::optional<core::MonoTime> asked_at;

@@ -43,7 +43,7 @@ struct Report {
   /// When the process of slurmd was started, by the clock of the host. 0: slurmd does not run, or an older agent does not
   /// report the time. With systemd, a reload replaces the process of slurmd.
   core::WallTime started{};
-  // While the node leaves (Desired::leave):
+  // These four are for a node that leaves (Desired::leave):
   bool steps_known = false;          ///< The agent has read `steps`. If not, any steps may run.
   std::vector<std::string> steps{};  ///< The steps of jobs whose processes (slurmstepd) are on the host: "12.batch".
   bool stopped = false;              ///< slurmd was stopped because the node leaves, and does not start at the next boot.
@@ -61,7 +61,7 @@ inline constexpr std::string_view kLeaveClean = "clean";  ///< The agent also re
 /// What the agent must bring about on its host.
 struct Desired {
   std::string node;                        ///< The name of the node in Slurm, for -N.
-  std::string pool;                        ///< The pool: the feature of the node.
+  std::string pool;                        ///< The pool, whose name is a feature of the node.
   std::string cluster;                     ///< ClusterName, to detect a slurm.conf of another cluster on the host.
   std::vector<std::string> controllers{};  ///< For --conf-server: "host:port", the primary first. Empty: do not start slurmd.
   std::string node_conf{};                 ///< Parameters for --conf from the pool and the node. They override detected ones.
@@ -96,7 +96,7 @@ enum class Phase {
 /// The request that a node leaves.
 struct Leaving {
   bool wanted = false;
-  bool force = false;  ///< The leave goes on without a host that does not respond. It always waits for the jobs in Slurm.
+  bool force = false;  ///< The leave goes on if the host does not respond. In any case it waits for the jobs in Slurm.
   bool dead = false;   ///< The coordinator itself has made the request, because the host has been silent for too long.
   bool stop = false;   ///< The host may have stopped slurmd, so the leave cannot be cancelled.
   core::WallTime since{};
@@ -160,7 +160,7 @@ struct Token {
   friend bool operator==(const Token&, const Token&) = default;
 };
 
-[[nodiscard]] std::string_view to_string(Phase phase);  ///< "Confirming".
+[[nodiscard]] std::string_view to_string(Phase phase);  ///< Returns the name: "Confirming".
 [[nodiscard]] std::optional<Phase> phase_from(std::string_view text);
 
 }  // namespace enlist

@@ -14,7 +14,7 @@ namespace enlist {
 /// because the name would look like a node's. "default", "all" and the names of marker partitions (slurm/conf/loaded.hpp) are
 /// refused. Error: kInvalid, with the name and the rule.
 [[nodiscard]] core::Result<void> check_pool_name(std::string_view name);
-/// Returns "gpu-12".
+/// Returns the name of a node: "gpu-12" for number 12 of the pool "gpu".
 [[nodiscard]] std::string node_name(std::string_view pool, std::int64_t number);
 
 }  // namespace enlist

@@ -1,4 +1,4 @@
-// The include file of slurm.conf with the pools, and what slurm.conf itself needs.
+// Writes the include file of slurm.conf with the pools, and checks whether slurm.conf itself has what joining needs.
 #pragma once
 
 #include <map>

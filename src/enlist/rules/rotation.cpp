@@ -47,8 +47,8 @@ bool is_content(const KeySet& set, const Content& content) {
   return has_keys(set, content.keys, content.signer);
 }
 
-/// True if this rotation may replace the file with that of its phase: the file is that of the phase before, or in Spread also
-/// that of Sign, from which the rotation goes back.
+/// True if the rotation may replace the file that is there with the file of its phase: it is the file of the phase before, or
+/// in Spread also that of Sign, from which the rotation goes back.
 bool may_replace(const KeySet& set, const Rotation& state) {
   const auto is = [&](RotationPhase phase) { return is_content(set, content_of(state, phase)); };
   switch (state.phase) {
@@ -276,7 +276,7 @@ Rotating judge_rotation(const RotationInput& in) {
           "end the rotation with --abandon, which leaves the file as it is",
           kJwksFile, to_string(state.phase));
     } else if (!state.revision.empty() || unexpected_sign(keys, state)) {
-      // Somebody has replaced the file, and daemons may have loaded that one. So the phase begins again.
+      // Somebody has replaced the file, and daemons may have loaded the replacement. So the phase begins again.
       out.next = in_phase(state, state.phase, in.now);
       out.next->signed_anew = state.signed_anew || unexpected_sign(keys, state);
       // Nothing was signed with the new key, so it is replaced by another one.

@@ -4,7 +4,8 @@
 //   Spread    old, new           old     all daemons have loaded the file
 //   Sign      old, new           new     all daemons have loaded the file, and what the old key has signed has expired
 //   Retire    new                new     all daemons have loaded the file
-//   Return    old                old     all daemons have loaded the file. Only if the rotation was abandoned or refused
+//   Return    old                old     all daemons have loaded the file
+// Return is only for a rotation that an administrator has abandoned, or that slurmctld has refused.
 //
 // In each phase, the coordinator writes the key file. The agents fetch the file and reload slurmd. When all agents, and the
 // other holders of the key, have loaded the file, slurmctld is made to load it: the pool file gets the revision of the key
@@ -45,7 +46,7 @@
 namespace enlist {
 
 enum class RotationPhase { kSpread, kSign, kRetire, kReturn, kEnded };
-[[nodiscard]] std::string_view to_string(RotationPhase phase);  ///< "Spread".
+[[nodiscard]] std::string_view to_string(RotationPhase phase);  ///< Returns the name: "Spread".
 
 /// The state of a rotation. The coordinator stores it before each act that depends on it.
 struct Rotation {

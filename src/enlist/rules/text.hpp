@@ -16,7 +16,7 @@ namespace enlist {
 [[nodiscard]] bool same_word(std::string_view a, std::string_view b);
 /// Returns the items of "a, b,c" without blanks around them. Empty items are left out.
 [[nodiscard]] std::vector<std::string> list_items(std::string_view list);
-/// Returns "a,b,c".
+/// Joins the items with commas: "a,b,c".
 [[nodiscard]] std::string comma_list(const std::vector<std::string>& items);
 /// Parses a whole number of slurm.conf: "64" or "64k" (65536). nullopt: the text is no such number, or it is too large.
 [[nodiscard]] std::optional<std::uint64_t> whole_number(std::string_view text);

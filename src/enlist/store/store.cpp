@@ -61,7 +61,7 @@ struct Closed {
 };
 using Statement = std::unique_ptr<sqlite3_stmt, Closed>;
 
-/// The SQLite file. Blocks. One thread at a time uses it.
+/// The SQLite file. Its functions block. Only one thread may use it at a time.
 class Database {
  public:
   explicit Database(const fs::path& file) : file_(file) {}
@@ -278,7 +278,7 @@ class Database {
   std::map<std::string, Writers, std::less<>> writers_;
 };
 
-/// Returns the changes without the rows that `now` already has as requested.
+/// Returns the changes without the rows that already have the requested value in `now`.
 Changes without_same(Changes changes, const Contents& now) {
   (void)each_table([&](std::string_view, auto contents, auto changed) -> core::Result<void> {
     const auto& rows = now.*contents;
@@ -369,7 +369,7 @@ class SqliteStore final : public Store {
     void take(const Changes& changes) {
       apply(changes, contents);
       for (std::size_t i = 0; i < listeners.size() && !gone; ++i) {
-        const auto listener = listeners[i];  // A listener may add another one.
+        const auto listener = listeners[i];  // A copy, because a listener may add another one.
         listener(changes);
       }
     }

@@ -31,7 +31,7 @@ struct Contents {
   std::map<std::string, core::Json> values;  ///< Single values by name, such as the state of the rollout of the pool file.
 };
 
-/// Rows to write; nullopt deletes a row.
+/// The rows to write, by their keys. nullopt deletes the row.
 struct Changes {
   std::map<std::string, std::optional<Pool>> pools{};
   std::map<std::string, std::optional<Node>> nodes{};
@@ -53,8 +53,8 @@ class Store {
   /// Returns why the last write has failed, in one line; "": it has succeeded, or there was none.
   [[nodiscard]] virtual std::string problem() const { return {}; }
   /// Calls `change` and then `done` in later iterations of the loop, unless the store is destroyed before. `done` gets the
-  /// error of `change`, or kUnavailable if the disk fails; in both cases nothing has changed. Rows that are equal already are
-  /// not written.
+  /// error of `change`, or kUnavailable if the disk fails; in both cases nothing has changed. Rows that already have the
+  /// requested value are not written.
   virtual void commit(Change change, Done done) = 0;
   /// Adds a listener, which is called on the loop after each commit that changed something.
   virtual void listen(std::function<void(const Changes&)> listener) = 0;

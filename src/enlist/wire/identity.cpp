@@ -74,7 +74,7 @@ core::Result<void> sync_folder(const fs::path& folder) {
 /// Creates a file atomically, with its whole text. Errors: kAlreadyExists, kUnavailable.
 core::Result<void> write_new(const fs::path& path, std::string_view text, mode_t mode) {
   std::string next = path.parent_path() / ("." + path.filename().string() + ".XXXXXX");
-  const Descriptor file(mkostemp(next.data(), O_CLOEXEC));  // mode 0600
+  const Descriptor file(mkostemp(next.data(), O_CLOEXEC));  // Creates the file with mode 0600.
   if (!file) return system_failure(ErrorCode::kUnavailable, path);
   bool good = fchmod(file.get(), mode) == 0;
   while (good && !text.empty()) {

@@ -62,9 +62,9 @@ struct SyncReply {
   std::string message{};  ///< Why the node is in this phase: one line for people.
 };
 
-/// Return the JSON of a message, and parse it. Parsing fails with kInvalid and the member's name, without any value. Members
-/// whose declaration has an initializer may be missing. Write the text with core::canonical, because lines from programs may
-/// have invalid UTF-8, for which nlohmann's dump() throws.
+/// to_json() returns the JSON of a message, and from_json() parses it. Error: kInvalid with the member's name, without any
+/// value. Members whose declaration has an initializer may be missing. Write the text with core::canonical, because lines from
+/// programs may have invalid UTF-8, for which nlohmann's dump() throws.
 core::Json to_json(const Pool& pool);
 core::Json to_json(const Node& node);
 core::Json to_json(const Token& token);

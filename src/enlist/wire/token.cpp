@@ -15,7 +15,7 @@ constexpr std::string_view kPrefix = "enlist1_";
 constexpr std::string_view kAnyPrefix = "enlist";
 constexpr std::size_t kKeyBytes = 32, kSecretBytes = 16, kPortBytes = 2, kSumBytes = 8;
 constexpr std::size_t kHostAt = kKeyBytes + kSecretBytes + kPortBytes;
-constexpr std::size_t kMaxHost = 253;  // RFC 1035
+constexpr std::size_t kMaxHost = 253;  // The longest host name: RFC 1035.
 
 int hex_digit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
