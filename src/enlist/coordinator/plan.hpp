@@ -35,9 +35,9 @@ struct RecordPhase final : plan::Act {
         marks(seen.marks),
         silent_since(seen.silent_since) {}
   std::string node;
-  std::string key, instance_id;  ///< As seen by the plan.
-  Leaving seen_leaving;          ///< As seen by the plan.
-  Configuring seen_configuring;  ///< As seen by the plan.
+  std::string key, instance_id;  ///< Node::key and Report::instance_id when the plan was made.
+  Leaving seen_leaving;          ///< Node::leaving when the plan was made.
+  Configuring seen_configuring;  ///< Node::configuring when the plan was made.
   Phase phase;
   std::string message;
   std::uint64_t registrations;

@@ -82,7 +82,7 @@ std::shared_ptr<const PoolsObserved> PoolsController::observe_typed(const run::K
   }
   out->state = value_of(contents, kRolloutValue);
   out->problems = value_of(contents, kProblemsValue);
-  // The offered content has all changes up to that time. For later changes, the wait begins again.
+  // When another content is offered, it has all changes that were made until then. For later changes, the wait begins again.
   const std::string offered = out->state ? core::get_string(*out->state, {"offeredHash"}) : "";
   if (edits_ && offered == hash_of(wanted_)) {
     edits_.reset();

@@ -14,7 +14,8 @@ namespace enlist {
 /// The hold of the gate. A node registers with it as drained, and is resumed after it was confirmed.
 inline constexpr std::string_view kGate = "joining";
 
-/// A node is silent if its agent has not reported for this long, and its slurmd does not respond to slurmctld.
+/// A node is silent if its agent has not reported for this long, and Slurm has no record of the node or shows it as not
+/// responding.
 inline constexpr core::Duration kSilentAfter{120'000};
 
 struct Judged {

@@ -17,7 +17,7 @@ namespace enlist {
 
 inline constexpr std::string_view kJwksFile = "slurm.jwks", kPlainKeyFile = "slurm.key";
 
-/// Returns an id of the content of a key file. It differs for other contents, and reveals nothing of the keys.
+/// Returns an id of the content of a key file. Different contents have different ids. The id reveals nothing of the keys.
 [[nodiscard]] std::string key_revision(std::string_view file, std::string_view content);
 
 /// A key without its secret.

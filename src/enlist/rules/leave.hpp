@@ -57,7 +57,7 @@ struct LeaveInput {
   std::optional<core::MonoTime> kept_since;  ///< Since when Leaves::kept_by is the same; nullopt: just now.
   core::MonoTime now;
   std::string two_hosts{};  ///< Boots::two_hosts. Not "": the report may come from a copy of the host, where nothing runs.
-  std::string_view why{};   ///< The hold to drain the node with. "": kLeaves or kConfigures, as `node` has it.
+  std::string_view why{};   ///< The hold to drain the node with. "": kLeaves for a leave, kConfigures for a restart.
 };
 
 [[nodiscard]] Leaves judge_leave(const LeaveInput& input);

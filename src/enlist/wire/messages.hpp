@@ -38,7 +38,7 @@ struct JoinRequest {
   std::string secret;  ///< The secret of the token.
   std::string hostname;
   std::string slurm_version;
-  std::string conf;  ///< detected_conf(). The coordinator refuses parameters that cannot work before slurmd is started.
+  std::string conf;  ///< The result of detected_conf(). The coordinator refuses the join if it cannot work.
   /// The revisions (key_revision) of a slurm.key and a slurm.jwks on the host that slurm-enlist has not written. "": none.
   std::string plain_key{}, jwks{};
   friend bool operator==(const JoinRequest&, const JoinRequest&) = default;
