@@ -3,8 +3,8 @@
 //   enlist::Coordinator coordinator(loop, random, log, *store, *host, supervise, clusters, options);
 //   coordinator.start();
 //
-// Folder src/enlist/coordinator: the coordinator, which runs beside slurmctld and alone changes Slurm. Uses enlist/store,
-// enlist/wire, enlist/host, slurm and run. The plans see enlist/rules and plan only.
+// Folder src/enlist/coordinator: the coordinator, which runs beside slurmctld. No other part of slurm-enlist changes Slurm.
+// Uses enlist/store, enlist/wire, enlist/host, slurm and run. The plans link only enlist/rules and plan.
 #pragma once
 
 #include <functional>
@@ -32,21 +32,21 @@
 
 namespace enlist {
 
-/// There is one Slurm cluster.
+/// The key of the only Slurm cluster that a coordinator has.
 inline constexpr const char* kCluster = "slurm";
 
 struct CoordinatorOptions {
-  ServerOptions server{};  ///< Coordinator sets `cluster`.
+  ServerOptions server{};  ///< The coordinator sets ServerOptions::cluster itself.
   SlurmrestdOptions slurmrestd{};
   std::filesystem::path slurm_conf = "/etc/slurm/slurm.conf";
   std::optional<core::Duration> forget_dead_after{};  ///< NodeObserved::forget_dead_after.
-  std::string own_host{};                             ///< The name of this host, as SlurmctldHost may name it.
+  std::string own_host{};                             ///< The name of this host, to find it among the SlurmctldHosts.
 };
 
 class Coordinator {
  public:
-  /// `metrics` may be null. The arguments must outlive the coordinator, and the loop must not run on after the coordinator is
-  /// destroyed. `host` is used on other threads, and must outlive the loop.
+  /// `metrics` may be null. The arguments must outlive the coordinator, and the loop must not run any more after the
+  /// coordinator is destroyed. `host` is used on other threads, and must outlive the loop.
   Coordinator(core::Loop& loop, core::Random& random, core::Logger& log, Store& store, Host& host, Supervise supervise,
               slurm::Clusters& clusters, CoordinatorOptions options, run::PassMetrics* metrics = nullptr);
   ~Coordinator();
@@ -54,7 +54,7 @@ class Coordinator {
   Coordinator& operator=(const Coordinator&) = delete;
 
   void start();
-  /// Answers all who wait, ends the passes, and calls `done` once nothing is written any more.
+  /// Answers all agents that wait, begins no pass any more, and calls `done` once the passes have ended, or after 10 s.
   void stop(std::function<void()> done);
   [[nodiscard]] Server& server() { return server_; }
   /// Reports whether slurm.conf and the auth key can be read and Slurm answers.

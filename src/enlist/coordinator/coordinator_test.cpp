@@ -1,4 +1,4 @@
-// The coordinator on virtual time: records in memory, and a slurmrestd of canned answers.
+// Tests the coordinator on virtual time, with a store in memory and fixed answers in place of slurmrestd.
 #include "enlist/coordinator/coordinator.hpp"
 
 #include <gmock/gmock.h>
@@ -28,7 +28,7 @@ using ::testing::Not;
 const std::string kBase = "/slurm/v0.0.45";
 const std::string kHost(64, '1');
 
-/// A slurmrestd that runs.
+/// A process of slurmrestd that always runs.
 struct Running final : Supervised {
   void stop() override {}
   [[nodiscard]] bool running() const override { return true; }
@@ -65,7 +65,7 @@ struct CoordinatorTest : ::testing::Test {
   }
   ~CoordinatorTest() override { EXPECT_THAT(log.text, Not(HasSubstr("secret"))); }
 
-  /// Makes Slurm show the node; "" as the instance: it does not have the node.
+  /// Makes Slurm show the node with these values. `instance` "": Slurm does not have the node.
   void show(const std::string& instance, const std::string& states, const std::string& reason) {
     shown = states;
     const core::Json node = instance.empty() ? core::Json()
@@ -99,7 +99,7 @@ struct CoordinatorTest : ::testing::Test {
     http.on("GET", kBase + "/partitions/", partitions);
     http.on("GET", kBase + "/partitions/?update_time=", partitions);
   }
-  /// Sends a request of the host. Returns the status of the answer.
+  /// Sends a request with the host's key. Returns the status of the answer, and stores its body in `told`.
   int ask(const std::string& target, const core::Json& body) {
     net::HttpRequest request{.method = "POST", .target = target, .body = core::canonical(body)};
     request.peer_key = kHost;
@@ -112,7 +112,7 @@ struct CoordinatorTest : ::testing::Test {
     return status;
   }
   void report(const Report& of) { EXPECT_EQ(ask("/v1/sync", to_json(Sync{of})), 200) << told; }
-  /// Lets time pass. The agent reports all the while.
+  /// Lets time pass. The agent reports every second.
   void pass(core::Duration time, const Report& of) {
     for (; time > 0s; time -= 1s) {
       report(of);
@@ -131,8 +131,8 @@ struct CoordinatorTest : ::testing::Test {
   long update = 100;
   int deleted = 0;
   std::string shown;            ///< The states of the node.
-  core::Json told;              ///< The last answer.
-  core::Json slurmd_start = 0;  ///< Slurm does not know it.
+  core::Json told;              ///< The body of the last answer to the host.
+  core::Json slurmd_start = 0;  ///< The slurmd_start_time that Slurm shows; 0: unknown.
   std::string loaded;           ///< The marker of the pool file that Slurm has loaded.
   slurm::Clusters clusters{loop, random, log, [this](const slurm::Endpoint&) { return std::make_unique<slurm::Link>(http); }};
   std::vector<Command> started;
@@ -301,7 +301,7 @@ TEST_F(CoordinatorTest, ASlurmdThatWasStartedAgainIsConfirmedAgain) {
 }
 
 TEST_F(CoordinatorTest, ARegistrationOfAnotherProcessIsNoNewBeginning) {
-  // With systemd, a slurmd that was reloaded is another process.
+  // With systemd, a reload replaces the process of slurmd.
   Report runs = kRuns;
   for (int i = 0; i < 60; ++i) {
     runs.registrations = node().registrations;
@@ -368,7 +368,7 @@ TEST_F(CoordinatorTest, ANodeLeavesWhenItsJobHasEnded) {
   EXPECT_EQ(core::get_string(told, {"desired", "leave"}), "steps");
   EXPECT_EQ(posted.size(), 1U);
 
-  // Slurm knows the end first, and the node is idle again after the epilog.
+  // Slurm shows the end of the job before the host does. After the epilog, the node is idle again.
   show_job("");
   show("i1", R"("IDLE","DRAIN","COMPLETING")", "slurm-enlist: leaving");
   pass(5s, runs);
@@ -397,7 +397,7 @@ TEST_F(CoordinatorTest, ANodeLeavesWhenItsJobHasEnded) {
   EXPECT_EQ(deleted, 1);
 }
 
-/// A node that has left, and is forgotten.
+/// A node that has left, and whose record was deleted. It is a departed node.
 struct DepartedTest : CoordinatorTest {
   DepartedTest() {
     report(kRuns);
@@ -421,7 +421,7 @@ struct DepartedTest : CoordinatorTest {
 TEST_F(DepartedTest, ARecordThatSlurmctldHasAgainIsDrainedAndDeletedAgain) {
   posted.clear();
   loop.advance(2s);
-  // slurmctld was killed before it had saved the deletion and the drain, and has given a job to the node.
+  // slurmctld was killed before it had saved the deletion and the drain, and has started a job on the node.
   show("i1", R"("ALLOCATED")", "");
   show_job(R"("RUNNING")");
   loop.advance(10s);
@@ -487,7 +487,7 @@ TEST_F(CoordinatorTest, ANodeGetsOtherWordsWhenItsJobHasEnded) {
   EXPECT_THAT(node().message, HasSubstr("it gets other words: jobs run there: 7"));
   EXPECT_EQ(core::get_string(told, {"desired", "leave"}), "steps");
 
-  // It is taken back, and wished again.
+  // The request is cancelled, and made again.
   configure("");
   pass(5s, runs);
   EXPECT_EQ(posted.back().at("state"), core::Json::array({"UNDRAIN"}));
@@ -496,7 +496,7 @@ TEST_F(CoordinatorTest, ANodeGetsOtherWordsWhenItsJobHasEnded) {
   pass(10s, runs);
   EXPECT_EQ(last_drain(posted), "slurm-enlist: configuring");
 
-  // Somebody drains it meanwhile.
+  // Somebody else drains the node meanwhile.
   show_job("");
   show("i1", R"("IDLE","DRAIN")", "bad fan");
   runs.steps.clear();
@@ -578,7 +578,7 @@ TEST_F(CoordinatorTest, ASilentNodeIsDrainedAndComesBack) {
   loop.advance(1min);
   EXPECT_EQ(posted.size(), 1U);
   EXPECT_NE(node().silent_since, core::WallTime{});
-  // Slurm has set it down meanwhile, and its slurmd has registered again.
+  // Slurm has set the node down meanwhile, and slurmd has registered again.
   show("i1", R"("DOWN","DRAIN")", "slurm-enlist: silent");
   pass(5s, kRuns);
   EXPECT_EQ(posted.back().at("state"), core::Json::array({"RESUME"}));
@@ -603,7 +603,7 @@ TEST_F(CoordinatorTest, ADrainIsFoundAgainOnANewRecord) {
   ASSERT_EQ(posted.size(), 1U);
   EXPECT_EQ(core::get_string(posted.front(), {"reason"}), "bad fan");
   EXPECT_THAT(node().message, HasSubstr("drained by somebody else: bad fan"));
-  // Whoever ends the drain ends it for good.
+  // Somebody resumes the node. The restored drain is not set once more.
   show("i1", R"("IDLE")", "");
   pass(5s, again);
   EXPECT_EQ(node().marks.reason, "");
@@ -646,7 +646,7 @@ TEST_F(CoordinatorTest, ACopyOfAHostDoesNotSpeakForIt) {
   EXPECT_EQ(core::get_string(told, {"desired", "leave"}), "steps");
   EXPECT_EQ(deleted, 0);
 
-  // The copy has joined with a key of its own.
+  // The copy does not report with this key any more, because it has joined with a key of its own.
   pass(130s, runs);
   EXPECT_THAT(node().message, HasSubstr("steps still run on the host: 7.batch"));
   EXPECT_EQ(node().report.hostname, "h");
@@ -672,7 +672,7 @@ TEST(StoreTargetTest, AHostThatHasReturnedIsNotGivenUp) {
     act->heard_at = when;
     std::optional<core::Result<core::Json>> out;
     target.execute(act, [&](const plan::ActResult& result) { out = result.value; });
-    // It is heard of while the act waits for its turn.
+    // The agent reports while the act waits for its commit.
     heard_at = core::MonoTime{2s};
     loop.advance(1s);
     return out && out->has_value();

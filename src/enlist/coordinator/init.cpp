@@ -36,7 +36,7 @@ core::Result<std::string> run(Host& host, const std::vector<std::string>& argume
                                 why.empty() ? fmt::format("exit code {}", output->status) : std::move(why)));
 }
 
-/// Returns whether there is such a file. An error that does not tell is an error.
+/// Reports whether the file exists. Errors: those of Host::read, except kNotFound.
 core::Result<bool> exists(Host& host, const fs::path& file) {
   const core::Result<std::string> text = host.read(file);
   if (text) return true;
@@ -44,7 +44,7 @@ core::Result<bool> exists(Host& host, const fs::path& file) {
   return std::unexpected(text.error());
 }
 
-/// Returns the path without symbolic links, so that a link is not replaced by a file.
+/// Returns the path with all symbolic links resolved. So init replaces the file that a link points to, not the link.
 core::Result<fs::path> without_links(Host& host, const fs::path& path) {
   core::Result<std::string> real = run(host, {"realpath", path.string()});
   if (!real) return std::unexpected(real.error());
@@ -60,7 +60,7 @@ core::Result<bool> user_exists(Host& host, const std::string& user) {
   return core::fail(ErrorCode::kUnavailable, "cannot find out whether user " + user + " exists: getent failed");
 }
 
-/// Reports whether SlurmUser can read a file, by its owner, its group and its mode.
+/// Reports whether a user can read a file, by the file's owner, group and mode.
 core::Result<bool> readable_by(Host& host, const std::string& user, const std::string& file) {
   const core::Result<std::string> id = run(host, {"id", "-u", user}), groups = run(host, {"id", "-G", user}),
                                   stat = run(host, {"stat", "-L", "-c", "%a %u %g", file});
@@ -78,15 +78,15 @@ core::Result<bool> readable_by(Host& host, const std::string& user, const std::s
   return (mode & 0004U) != 0;
 }
 
-/// What is to be done, in this order, so that slurm.conf never names what does not exist yet.
+/// The changes to make, in this order. slurm.conf comes last, so that it never names a file that does not exist yet.
 struct Work {
   bool make_user = false;
   bool make_jwt_key = false;
-  bool own_jwt_key = false;  ///< SlurmUser cannot read it, for example because init was cut off after making it.
+  bool own_jwt_key = false;  ///< SlurmUser cannot read the key, for example because init was interrupted after creating it.
   bool make_pool_file = false;
   bool write_conf = false;
-  fs::path file{};       ///< slurm.conf itself, if its path is a symbolic link.
-  std::string before{};  ///< slurm.conf as it is.
+  fs::path file{};       ///< The path of slurm.conf without symbolic links.
+  std::string before{};  ///< The present text of slurm.conf.
   Preflight checked{};
   std::string slurm_user{};
   std::vector<std::string> controllers{};  ///< The names of the SlurmctldHosts, if there are several.
@@ -149,7 +149,7 @@ std::vector<std::string> described(const Work& work, const InitOptions& options)
   return out;
 }
 
-/// Writes a file with the mode and the owner of another one.
+/// Writes a file with the mode and the owner of the file `like`.
 core::Result<void> replace(Host& host, const fs::path& file, const fs::path& like, const std::string& text) {
   const core::Result<std::string> mode = run(host, {"stat", "-c", "%a", like.string()});
   if (!mode) return std::unexpected(mode.error());
@@ -183,7 +183,7 @@ core::Result<void> carry_out(const Work& work, const InitOptions& options, Host&
   return replace(host, work.file, work.file, work.checked.text);
 }
 
-/// Returns the key of slurm.conf that has changed and that only a restart makes slurmctld read; "" if there is none.
+/// Returns a changed key of slurm.conf that slurmctld reads only when it starts; "" if there is none.
 std::string needs_restart(const std::string& before, const std::string& after) {
   const slurm::conf::Conf old = slurm::conf::parse(slurm::conf::Kind::kSlurm, before).conf;
   const slurm::conf::Conf now = slurm::conf::parse(slurm::conf::Kind::kSlurm, after).conf;

@@ -1,4 +1,4 @@
-// `slurm-enlist coordinator init`: looks at slurm.conf, says what joining needs of it, and sets it if asked to.
+// `slurm-enlist coordinator init`: reads slurm.conf, prints the changes that joining needs, and makes them with --yes.
 #pragma once
 
 #include <filesystem>
@@ -14,13 +14,13 @@ namespace enlist {
 struct InitOptions {
   std::filesystem::path slurm_conf = "/etc/slurm/slurm.conf";
   std::string slurmrestd_user = "slurm-enlist";
-  std::size_t max_nodes = 1024;  ///< MaxNodeCount is at least this.
-  bool yes = false;              ///< Writes. Otherwise only says what would be written.
+  std::size_t max_nodes = 1024;  ///< The smallest MaxNodeCount that init accepts.
+  bool yes = false;              ///< Makes the changes. Without it, init only prints them.
 };
 
-/// Prints what is wrong and what is to be changed, and changes it with `yes`. The old slurm.conf is kept beside the new one.
-/// Restarts nothing: says which command does. Notes that several SlurmctldHosts must share the folder of slurm.conf. Returns
-/// the exit code: 0 (done, or nothing to do), or 1 (something is wrong, or a change failed). Blocks.
+/// Prints the problems and the changes that are needed, and makes the changes with `yes`. Saves the old slurm.conf beside the
+/// new one. Restarts nothing, but prints the command that does. Prints a note that several SlurmctldHosts must share the folder
+/// of slurm.conf. Returns the exit code: 0 (done, or nothing to do), or 1 (there are problems, or a change failed). Blocks.
 int init_coordinator(const InitOptions& options, Host& host, core::Random& random,
                      const std::function<void(std::string_view)>& out);
 

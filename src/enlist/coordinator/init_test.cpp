@@ -18,7 +18,7 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 
 const std::string kConf = "/etc/slurm/slurm.conf";
-/// A slurm.conf that joining can use after some changes.
+/// A slurm.conf that init can make ready for joining with some changes.
 const std::string kText = R"(# The site's configuration.
 ClusterName=site
 SlurmctldHost=ctl
@@ -104,7 +104,7 @@ TEST_F(InitTest, AKeyThatSlurmUserCannotReadIsMended) {
     EXPECT_EQ(run(true), 0) << out;
     EXPECT_THAT(out, Not(HasSubstr("jwt_hs256.key"))) << good;
   }
-  // The first one is what an init leaves that was cut off right after it made the key.
+  // The first one is the state after an init that was interrupted right after it had created the key.
   for (const char* bad : {"600 0 0\n", "200 64 0\n", "640 0 0\n", "604 0 70\n"}) {
     stat = bad;
     host.ran.clear();

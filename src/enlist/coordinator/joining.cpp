@@ -20,7 +20,7 @@ namespace {
 
 using core::ErrorCode;
 
-/// A host's own name and its words are shown to people, and stored. They are no place for long texts.
+/// Limits for the hostname and the detected parameters of a host, because they are stored and shown to people.
 constexpr std::size_t kLongestName = 255, kLongestConf = 16384;
 
 core::Result<void> slurm_known(const SlurmNow& slurm) {
@@ -31,8 +31,8 @@ core::Result<void> slurm_known(const SlurmNow& slurm) {
                         (slurm.snapshot->error.empty() ? std::string() : " (" + slurm.snapshot->error + ")"));
 }
 
-/// Returns who has the name in Slurm or among the pools: "a node of Slurm"; "" if nobody has. A found pool is in Slurm already,
-/// and may be taken up.
+/// Returns what has this name already, in Slurm or in the store: "a node of Slurm"; "" if nothing has. The partition and the
+/// NodeSet of a found pool do not count, so that make_pool() can take up the pool.
 std::string_view taken_by(const Contents& now, const SlurmNow& slurm, const std::string& name) {
   if (slurm.snapshot->nodes.contains(name)) return "a node of Slurm";
   if (now.nodes.contains(name)) return "a node that has joined";
@@ -43,8 +43,8 @@ std::string_view taken_by(const Contents& now, const SlurmNow& slurm, const std:
   return {};
 }
 
-/// Counts the nodes that Slurm has, and those that have joined and are on their way. Hosts of which nothing is heard, and which
-/// Slurm does not have, take no place in its table.
+/// Checks that Slurm's node table has room for one more node. Counts the nodes of Slurm, and the nodes that have joined and are
+/// not in Slurm yet. Revoked and silent nodes that Slurm does not have do not count.
 core::Result<void> check_room(const Contents& now, const SlurmNow& slurm) {
   if (!slurm.facts->max_node_count) return {};
   std::size_t nodes = slurm.snapshot->nodes.size();
@@ -84,13 +84,13 @@ core::Result<void> check_release(const std::string& slurmd, const std::string& s
   return core::fail(ErrorCode::kInvalid, problem + "; install slurmd " + slurmctld);
 }
 
-/// Returns the token after one more use. One that is used up is kept until it expires, for hosts whose answer was lost.
+/// Returns the token after one more use. A token that is used up stays until it expires, for hosts whose reply was lost.
 Token left_of(Token token) {
   --token.uses_left;
   return token;
 }
 
-/// Returns the number of the first node of a new pool. A pool of this name may have been removed, and had nodes.
+/// Returns the number for the first node of a new pool. It continues the numbers of a removed pool of this name.
 std::int64_t next_number_of(const Contents& now, const std::string& pool) {
   const auto found = now.values.find(kNumbersValue);
   return found == now.values.end() ? 1 : core::get_int(found->second, {pool}, 1);
@@ -106,7 +106,7 @@ std::string without_controls(std::string text) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     const auto at = [&](std::size_t place) { return place < text.size() ? static_cast<unsigned char>(text[place]) : 0U; };
     if (at(i) < ' ' || at(i) == 0x7f) text[i] = ' ';
-    // In UTF-8, they begin with the byte C2.
+    // In UTF-8, U+0080 to U+009F begin with the byte C2.
     if (at(i) == 0xc2 && at(i + 1) >= 0x80 && at(i + 1) < 0xa0) text[i] = text[i + 1] = ' ';
   }
   return text;
@@ -159,12 +159,12 @@ core::Result<Changes> join(const Contents& now, const SlurmNow& slurm, const cor
                                   "any more, or let it stay with slurm-enlist node keep {}",
                                   own->second.name, own->second.name));
   if (auto known = slurm_known(slurm); !known) return std::unexpected(known.error());
-  // Its agent would wait for the key.
+  // Without the key, the host's agent could not start slurmd.
   if (!key_revision) return core::fail(ErrorCode::kUnavailable, key_revision.error().message);
   if (auto good = check_ask(ask); !good) return std::unexpected(good.error());
   if (auto fits = check_release(ask.slurm_version, slurm.snapshot->capabilities.release); !fits)
     return std::unexpected(fits.error());
-  // The pool may have words that its slurmctld knew, and this slurmd does not.
+  // Pool::node_conf was checked for slurmctld's release only. The slurmd of this host may be older.
   auto words = check_node_words(pool->second.node_conf, {slurm.snapshot->capabilities.release, ask.slurm_version});
   if (const auto merged = merged_conf(ask.conf, pool->second.node_conf); words && !merged)
     words = std::unexpected(merged.error());
@@ -173,7 +173,7 @@ core::Result<Changes> join(const Contents& now, const SlurmNow& slurm, const cor
   if (own != now.nodes.end()) {
     Node node = own->second;
     out = {node.name, node.pool, true};
-    // Nothing changes, and no use of the token is taken.
+    // The host has its node already, so this does not count as a use of the token.
     if (!node.revoked) return Changes{};
     node.revoked = false;
     changes.nodes.emplace(node.name, std::move(node));

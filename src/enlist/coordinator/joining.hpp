@@ -13,7 +13,7 @@
 
 namespace enlist {
 
-/// What is known of Slurm when a request comes.
+/// The state of Slurm when a request arrives.
 struct SlurmNow {
   const core::Result<SlurmFacts>& facts;
   slurm::SnapshotPtr snapshot;
@@ -26,41 +26,43 @@ struct JoinAsk {
 };
 struct Joined {
   std::string node, pool;
-  bool again = false;  ///< The host has joined before, and gets its old node.
+  bool again = false;  ///< The host has joined before, and gets its former node again.
 };
 
 /// Returns the text with blanks in place of control characters, also of those beyond ASCII (U+0080 to U+009F), which some
-/// terminals obey.
+/// terminals interpret.
 [[nodiscard]] std::string without_controls(std::string text);
 
-/// Reports whether the host with this key can use a token. A token that is used up is still good for a host that has joined its
-/// pool: the answer may have been lost. Error: kUnauthorized. The message is the same in all cases, so that nobody learns which
-/// tokens exist.
+/// Checks whether the host with this key can use a token. A token that is used up is still valid for a host that has joined the
+/// token's pool, because the reply to that host may have been lost. Error: kUnauthorized. Its message is the same in all cases,
+/// so that nobody learns which tokens exist.
 [[nodiscard]] core::Result<void> check_token(const Contents& now, const std::string& digest, const std::string& key,
                                              core::WallTime at);
 
-/// Reports whether slurmd on the host would work with the auth key, although there are key files that slurm-enlist has not
-/// written. `file`, `revision`: of the cluster's key. Error: kConflict.
+/// Checks whether slurmd on the host would use the cluster's auth key although the host has key files that slurm-enlist has not
+/// written. `file`, `revision`: those of the cluster's key. Error: kConflict.
 [[nodiscard]] core::Result<void> check_host_keys(const JoinRequest& host, std::string_view file,
                                                  const core::Result<std::string>& revision);
 
-/// Decides whether a host may join, and under which name. Errors: those of check_token; kConflict (the key has joined another
-/// pool); kUnavailable (Slurm does not answer, or the auth key cannot be read); kInvalid (anything else).
+/// Decides whether a host may join, and returns the name of its node in `out`. Errors: those of check_token; kConflict (the key
+/// has joined another pool, its node leaves, or the pool is being removed); kUnavailable (Slurm does not answer, or the auth
+/// key cannot be read); kInvalid (anything else).
 [[nodiscard]] core::Result<Changes> join(const Contents& now, const SlurmNow& slurm,
                                          const core::Result<std::string>& key_revision, const JoinAsk& ask, core::WallTime at,
                                          Joined& out);
 
-/// Decides whether a pool may be made. A pool that exists with the same words counts as made. One that was found
-/// in the pool file is taken up, and keeps the words of its partition unless others are given. Errors: kInvalid (its words),
-/// kAlreadyExists (its name is taken), kUnavailable (Slurm does not answer).
+/// Adds a pool. Changes nothing if the pool exists with the same parameters. A pool that was found in the pool file is added
+/// with the parameters of its partition there, unless `wish` has others. Errors: kInvalid (the name or the parameters),
+/// kAlreadyExists (the name is taken), kConflict (the pool is being removed), kUnavailable (Slurm does not answer).
 [[nodiscard]] core::Result<Changes> make_pool(const Contents& now, const SlurmNow& slurm, Pool wish);
 
-/// Adds a token, and removes those that have expired. Errors: kInvalid, kNotFound (there is no such pool).
+/// Adds a token, and deletes the expired ones. Errors: kConflict (the pool is being removed), kNotFound (there is no such
+/// pool).
 [[nodiscard]] core::Result<Changes> make_token(const Contents& now, const std::string& digest, const Token& token,
                                                core::WallTime at);
 
-/// Returns what the host of a node must bring about. Errors: those of `facts` and `key_revision`; kInvalid if the words for
-/// --conf cannot be merged.
+/// Returns what the agent of the node must bring about. Errors: those of `facts` and `key_revision`; kInvalid if there is no
+/// such pool, or if the parameters for --conf cannot be merged.
 [[nodiscard]] core::Result<Desired> desired_of(const Contents& now, const Node& node, const core::Result<SlurmFacts>& facts,
                                                const core::Result<std::string>& key_revision);
 

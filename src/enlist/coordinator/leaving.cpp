@@ -12,7 +12,7 @@ namespace {
 
 using core::ErrorCode;
 
-/// A message names so many jobs at most.
+/// The largest number of jobs that a message names.
 constexpr std::size_t kMostNamed = 20;
 
 core::Result<void> check_nodes(const Contents& now, const std::vector<std::string>& nodes) {
@@ -88,7 +88,7 @@ core::Result<Changes> revoke(const Contents& now, const std::vector<std::string>
   Changes changes;
   for (const std::string& name : nodes) {
     Node node = now.nodes.at(name);
-    // The host may have a copy of a token for several hosts, and would join with it.
+    // The host may have a token for several hosts, and could join again with it.
     withdraw_tokens(now, node.pool, changes);
     if (node.revoked) continue;
     node.revoked = true;

@@ -1,5 +1,5 @@
-// The decisions about requests that take something out of the cluster: nodes that leave or stay, keys, and pools. Pure: the
-// caller commits the changes. A request that was carried out already changes nothing.
+// The decisions about requests that take something out of the cluster: nodes, keys and pools. Pure: the caller commits the
+// changes. A request that was carried out already changes nothing.
 #pragma once
 
 #include <memory>
@@ -14,23 +14,26 @@
 
 namespace enlist {
 
-/// Lets nodes leave: all, or none. Error: kNotFound, with the names that no node has.
+/// Requests that all these nodes leave. Errors: kNotFound, with the names that no node has; kInvalid (no names). Then no node
+/// leaves.
 [[nodiscard]] core::Result<Changes> leave(const Contents& now, const std::vector<std::string>& nodes, bool force,
                                           core::WallTime at);
 
-/// Takes the wish to leave back, or else the one for other words. Errors: kNotFound; kConflict if the host of one of the nodes
-/// may have stopped slurmd, or if the pool is being removed.
+/// Cancels the request that a node leaves, or if there is none, the request to restart it with other parameters. Errors:
+/// kNotFound; kInvalid (no names); kConflict if the host of one of the nodes may have stopped slurmd, or if its pool is being
+/// removed.
 [[nodiscard]] core::Result<Changes> keep(const Contents& now, const std::vector<std::string>& nodes);
 
-/// Takes away the access of nodes to the coordinator, and withdraws all tokens of their pools. Error: kNotFound.
+/// Revokes the keys of nodes, so that the coordinator refuses their agents, and deletes all tokens of their pools. Errors:
+/// kNotFound; kInvalid (no names).
 [[nodiscard]] core::Result<Changes> revoke(const Contents& now, const std::vector<std::string>& nodes);
 
-/// The jobs that Slurm, asked now, has; or why it did not answer.
+/// The jobs that Slurm has returned for this request, not those of a snapshot; or why Slurm did not answer.
 using LiveJobs = core::Result<std::vector<std::shared_ptr<const slurm::Job>>>;
 
 /// Begins to remove a pool, also one that was only found in the pool file, and deletes its tokens. Errors: kNotFound;
-/// kUnavailable (Slurm does not answer); kConflict, with the jobs that run or wait in the partition, unless `force`. Then they
-/// are waited for.
+/// kUnavailable (Slurm does not answer); kConflict, with the jobs that run or wait in the partition. With `force`, the removal
+/// waits for these jobs instead.
 [[nodiscard]] core::Result<Changes> remove_pool(const Contents& now, const LiveJobs& live, const std::string& pool, bool force);
 
 }  // namespace enlist

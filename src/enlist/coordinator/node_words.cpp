@@ -27,7 +27,8 @@ core::Result<void> may_configure(const Contents& now, const std::string& name) {
   return {};
 }
 
-/// Notes what Slurm's record must have, although it was made with other words.
+/// Sets Node::node_conf, and records in Node::live what must be changed in Slurm's record, which slurmd registered with the
+/// former parameters.
 void say_live(const std::string& pool_conf, const std::string& words, Node& node) {
   const std::string before = merged_conf(pool_conf, node.node_conf).value_or("");
   const std::string after = merged_conf(pool_conf, words).value_or("");
@@ -48,12 +49,12 @@ core::Result<Changes> configure(const Contents& now, const SlurmNow& slurm, cons
   Node node = now.nodes.at(name);
   const std::string& pool_conf = now.pools.at(node.pool).node_conf;
   Configuring& wish = node.configuring;
-  // Slurm may have the record from before, and reads the words only for a new one.
+  // Slurm may still have a record from before these parameters. It reads the parameters only for a new record.
   const slurm::Node* record = slurm.snapshot->node(name);
   const bool differs = record != nullptr && is_of(*record, node) && !differs_from_conf(*record, node.report).empty();
   const bool anew = !wish.wanted && (node.phase == Phase::kInvalid || differs) && words == node.node_conf;
   if (words == (wish.wanted ? wish.conf : node.node_conf) && !anew) return Changes{};
-  // They were good once, and nothing is started with them.
+  // These parameters were checked before, and slurmd is not started with them again.
   const bool takes_back = words == node.node_conf && !wish.stop && !anew;
   if (!takes_back) {
     const std::string& release = slurm.snapshot->capabilities.release;

@@ -32,7 +32,7 @@ bool NodesController::reports(const Node& node, const Report& report) {
   Boots& boots = seen_of(node.name).boots;
   const core::MonoTime now = loop_.clock().mono();
   const bool before = boots.two_hosts(now).empty();
-  // An earlier coordinator may have heard of another host.
+  // The stored report may come from another host, which reported to an earlier process of the coordinator.
   if (boots.empty()) boots.heard(node.report.boot_id, node.report.hostname, now);
   boots.heard(report.boot_id, report.hostname, now);
   const bool one = boots.two_hosts(now).empty();
@@ -72,7 +72,7 @@ void NodesController::follow(Seen& seen, const Node& node, core::MonoTime now) {
   const Report& report = node.report;
   const bool confirmed =
       report.instance_id == node.confirmed && (node.phase == Phase::kEnlisted || node.phase == Phase::kReady);
-  // With systemd a reload is another process, too, so Report::started is no beginning.
+  // A new Report::started does not count as a start of slurmd, because with systemd a reload also changes the process.
   const bool began = seen.instance_id != report.instance_id;
   const bool registered = !began && seen.registrations != report.registrations;
   seen.instance_id = report.instance_id;

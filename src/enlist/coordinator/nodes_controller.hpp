@@ -1,4 +1,5 @@
-// Brings the records of nodes up to date with what Slurm shows, and opens the gates of confirmed nodes. One key for each node.
+// Updates the records of nodes from what Slurm shows, opens the gates of confirmed nodes, and takes nodes that leave out of
+// Slurm. Has a run::Key for each node.
 #pragma once
 
 #include <functional>
@@ -18,8 +19,8 @@ namespace enlist {
 
 class NodesController final : public run::TypedController<NodeObserved> {
  public:
-  /// `wake` begins a pass of a key. `max_node_count` returns MaxNodeCount, if it is known. `forget_dead_after`: see
-  /// NodeObserved.
+  /// `wake` starts a pass for a key. `max_node_count` returns MaxNodeCount, or nullopt if it is unknown. `forget_dead_after`:
+  /// see NodeObserved.
   NodesController(core::Loop& loop, Store& store, slurm::Clusters& clusters, slurm::ClusterKey cluster,
                   std::function<void(const run::Key&)> wake, std::function<std::optional<std::size_t>()> max_node_count,
                   std::optional<core::Duration> forget_dead_after = {});
@@ -27,19 +28,20 @@ class NodesController final : public run::TypedController<NodeObserved> {
   [[nodiscard]] std::string name() const override { return "nodes"; }
   [[nodiscard]] std::string share(const run::Key&) const override { return cluster_; }
 
-  void start();  ///< Wakes all nodes.
-  /// Takes a report for a node before it is stored. Returns false if it must not be: two hosts use the key of the node.
+  void start();  ///< Wakes the keys of all nodes.
+  /// Call it with each report, before it is stored. Returns false if the report must not be stored, because two hosts use the
+  /// key of the node.
   bool reports(const Node& node, const Report& report);
-  void heard(const std::string& node);  ///< The agent of the node has reported.
-  /// Returns when it last did; nullopt: never to this process.
+  void heard(const std::string& node);  ///< Call it when the agent of the node has reported.
+  /// Returns when the agent of the node last reported to this process; nullopt: never.
   [[nodiscard]] std::optional<core::MonoTime> heard_at(const std::string& node) const;
-  void changed(const Changes& changes);  ///< The store has changed.
+  void changed(const Changes& changes);  ///< Call it after each change of the store.
   void changed(const slurm::Change& change);
 
  private:
-  /// What this process has seen of a node. It is not stored, because it is about times of this process.
+  /// What this process has seen of a node. It is not stored, because the times are those of this process.
   struct Seen {
-    core::MonoTime since{};  ///< When this process first saw it: its own start, or the join of the host.
+    core::MonoTime since{};  ///< When this process first saw the node: at its own start, or when the host joined.
     std::string instance_id{};
     core::WallTime started{};
     std::uint64_t registrations = 0;
@@ -47,12 +49,12 @@ class NodesController final : public run::TypedController<NodeObserved> {
     int registered = 0;
     std::optional<core::MonoTime> leave_asked_at{}, kept_since{};
     std::optional<core::MonoTime> absent_since{};  ///< NodeObserved::absent_since.
-    std::string leave_asked{};                     ///< What is wished: "leave", or the other words. "": neither.
+    std::string leave_asked{};                     ///< The request: "leave", or "words " and the other parameters. "": none.
     std::string kept_by{};                         ///< Leaves::kept_by.
     Boots boots{};
   };
   Seen& seen_of(const std::string& node);
-  /// Takes what the report says about slurmd.
+  /// Updates `seen` with what the node's report says about slurmd.
   static void follow(Seen& seen, const Node& node, core::MonoTime now);
   static void observe_leave(Seen& seen, NodeObserved& out);
   void observe_departed(const std::string& node, NodeObserved& out);

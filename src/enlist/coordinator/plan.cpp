@@ -10,7 +10,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Time alone changes the phase of a node on its way, of one with a fault, and of one at rest, which may fall silent.
+/// Returns after what time a node must be judged again, because its phase may change without any event. Any node may become
+/// silent, for example.
 core::Duration look_again(Phase phase) {
   switch (phase) {
     case Phase::kStarting:
@@ -31,8 +32,8 @@ core::Duration look_again(Phase phase) {
 
 using slurm::Owner;
 
-/// A silent node is removed no sooner than this process has missed it for so long, or for the limit if that is shorter: the
-/// clock may have been set, or the hosts boot as well.
+/// A silent node is not removed before this process has had no report for this time, or for `forget_dead_after` if that is
+/// shorter. Otherwise a changed clock, or a boot of all machines at once, could remove nodes.
 constexpr core::Duration kMissedFor = 10min;
 
 bool changes(const RecordPhase& record, const Node& node) {
@@ -42,7 +43,7 @@ bool changes(const RecordPhase& record, const Node& node) {
          record.silent_since != node.silent_since || record.gate_boot != node.gate_boot;
 }
 
-/// Adds the step that writes the record, if anything in it has changed. All that is added later waits for it.
+/// Adds the step that writes the record, if anything in it has changed. Steps that are added later wait for this one.
 void add_record(const Node& node, std::shared_ptr<RecordPhase> record, plan::Lane& lane) {
   if (!changes(*record, node)) return;
   const Phase phase = record->phase;
@@ -55,48 +56,48 @@ plan::Step drain(const NodeObserved& observed, std::string_view why) {
   const char* said = why == kLeaves       ? "the node leaves"
                      : why == kConfigures ? "the node gets other words"
                                           : "nothing is heard of its agent and its slurmd";
-  // A drain of somebody else stays as it is.
+  // If somebody else has drained the node, that reason stays.
   return {{"drain", "Slurm node", observed.node->name, std::string(why)},
           said,
           slurm::drain_nodes(observed.cluster, Owner::kEnlistment, {observed.node->name}, std::string(why), true)};
 }
 
-/// Returns the last error of the step, unless it was done since.
+/// Returns ": " and the error of the step if its last try failed, else "".
 std::string error_of(const NodeObserved& observed, const plan::StepId& id) {
   const auto found = observed.context.outcomes.find(id);
   return found != observed.context.outcomes.end() && found->second.error ? ": " + found->second.error->message : "";
 }
 
-/// Returns what people have set in a record of the node, as far as it is known to be theirs.
+/// Returns what people have set in Slurm's record of the node.
 Marks marks_of(const slurm::Node& record, const Node& node) {
   const bool kept = record.state.drains() || record.state.has("FAIL") || record.state.base == "DOWN";
-  // The reasons that slurmctld gives for INVALID_REG.
+  // slurmctld itself sets reasons that begin like these for INVALID_REG.
   const std::string& reason = record.reason;
   const bool refused =
       record.state.has("INVALID_REG") && (reason.empty() || reason.starts_with("Low ") || reason.starts_with("gres/"));
   if ((record.state.drains() && holds_itself(reason)) || refused) {
-    // It may be a new record: then these are what the old one had.
+    // The record may be a new one. Then the stored marks are those of the former record.
     return {.reason = node.marks.reason, .comment = record.comment.empty() ? node.marks.comment : record.comment};
   }
   const bool foreign = kept && !slurm::down_by_slurm(record) && !slurm::slurms_own(record.reason);
   return {.reason = foreign ? record.reason : "", .comment = record.comment};
 }
 
-/// True if only our hold is in the reason of a node that nothing keeps out of service: somebody has resumed it, and Slurm
-/// before 26.05 keeps the reason. A drain of slurmctld itself would keep it as well, and would pass for ours.
+/// True if the node is in service and its reason still has only our hold: somebody has resumed the node, and Slurm before 26.05
+/// does not clear the reason. If slurmctld itself drained the node later, its drain would have this reason and look like ours.
 bool has_leftover(const slurm::Node& record) {
   const bool kept = record.state.has("DRAIN") || record.state.has("FAIL") || record.state.base == "DOWN";
   return !kept && holds_itself(record.reason) && !slurm::Holds::read(record.reason).others_than(Owner::kEnlistment);
 }
 
-/// Returns Slurm's record of the node, unless it is not known, or that of another host.
+/// Returns Slurm's record of the node; null if Slurm does not answer, has none, or has one of another host.
 const slurm::Node* record_of(const NodeObserved& observed) {
   if (!observed.slurm || !observed.slurm->complete()) return nullptr;
   const slurm::Node* record = observed.slurm->node(observed.node->name);
   return record != nullptr && is_of(*record, *observed.node) ? record : nullptr;
 }
 
-/// Plans for a node that leaves, or that is restarted with other words.
+/// Plans for a node that leaves, or that is restarted with other parameters.
 plan::Plan plan_leave(const NodeObserved& observed) {
   plan::Plan out;
   const Node& node = *observed.node;
@@ -108,7 +109,7 @@ plan::Plan plan_leave(const NodeObserved& observed) {
   if (!leaves) judged.message = "it gets other words: " + judged.message;
   auto record = std::make_shared<RecordPhase>(node, judged.phase, judged.message);
   (leaves ? record->leaving.stop : record->configuring.stop) = judged.stop;
-  // slurmd may have been stopped for other words before.
+  // slurmd may have been stopped before, for a restart with other parameters. Without `stop`, the agent starts slurmd again.
   if (!judged.stop) record->configuring.stop = false;
   if (judged.cancel) record->leaving = {};
   if (record->leaving.dead && judged.stop && !node.leaving.stop) record->heard_at = observed.heard_at;
@@ -124,7 +125,8 @@ plan::Plan plan_leave(const NodeObserved& observed) {
   const bool marks_are_known = record->marks == node.marks;
   add_record(node, std::move(record), lane);
   if (judged.drain) lane.add(drain(observed, leaves ? kLeaves : kConfigures));
-  // The agent learns of the stop from the record, and Slurm's record goes in a later pass.
+  // Slurm's record is deleted only in a pass that finds the stop and the marks stored: the agent gets the stop from the store,
+  // and the marks are needed for a new record.
   if (judged.erase && stop_is_known && marks_are_known) {
     lane.add({erase, leaves ? "nothing runs there, and the node leaves" : "nothing runs there, and the node gets other words",
               slurm::delete_node(observed.cluster, Owner::kEnlistment, *observed.slurm->node(node.name),
@@ -142,16 +144,16 @@ plan::Plan plan_leave(const NodeObserved& observed) {
   return out;
 }
 
-/// Reports whether the host is there: its agent was heard of, or slurmd responds. A coordinator that has just started does not
-/// know it.
+/// Reports whether the agent has reported lately or slurmd responds. False also if the coordinator has just started and has no
+/// report yet.
 bool is_back(const NodeObserved& observed) {
   if (observed.heard_at && observed.context.mono - *observed.heard_at < kSilentAfter) return true;
   const slurm::Node* record = record_of(observed);
   return record != nullptr && !record->state.has("NOT_RESPONDING");
 }
 
-/// Reports whether the record is the one that was deleted so that the node gets other words. slurmctld has it again if it was
-/// killed before it had saved the deletion (departed.hpp). A new record begins behind the gate, with another reason.
+/// Reports whether the record is the one that was deleted so that the node gets other parameters. slurmctld has it again if it
+/// was killed before it had saved the deletion (departed.hpp). A new record has the hold of the gate instead.
 bool is_from_before(const slurm::Node& record, const Node& node) {
   return !node.configuring.wanted && !node.configuring.taken_back && record.state.drains() &&
          slurm::Holds::read(record.reason).why(Owner::kEnlistment) == kConfigures;
@@ -165,7 +167,7 @@ bool is_given_up(const NodeObserved& observed) {
          observed.context.mono - *observed.heard_at >= std::min<core::Duration>(*limit, kMissedFor);
 }
 
-/// What Slurm's record must have although it was made with other words, or was reverted by a reconfigure.
+/// The values that Slurm's record must have although slurmd registered with others, or a reconfigure has reverted them.
 struct LiveWish {
   slurm::NodeUpdate update{};
   std::optional<slurm::OwnFeatures> features{};
@@ -174,7 +176,8 @@ struct LiveWish {
   }
 };
 
-/// Names nothing that the words of this node never named: that is for others to set.
+/// Returns what must be set in Slurm's record. Leaves out what this node's own parameters have never set, because somebody else
+/// may have set it.
 LiveWish live_wish(const NodeObserved& observed) {
   const Node& node = *observed.node;
   const std::string words = merged_conf(observed.pool_conf, node.node_conf).value_or("");
@@ -189,7 +192,8 @@ LiveWish live_wish(const NodeObserved& observed) {
   return out;
 }
 
-/// Adds the steps that give a record that was made anew what people had set in the old one. Returns true if it stays drained.
+/// Adds the steps that set in a new record of the node what people had set in the former one. Returns true if the node stays
+/// drained.
 bool add_restore(const NodeObserved& observed, const slurm::Node& record, const Marks& marks, plan::Lane& lane) {
   const std::string& name = observed.node->name;
   if (!marks.comment.empty() && record.comment.empty()) {

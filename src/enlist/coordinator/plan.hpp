@@ -1,4 +1,4 @@
-// The decisions about one node: what to write to its record, and whether to open the gate. Pure.
+// The decisions about one node: what to write to its record, and what to change in Slurm, such as its gate. Pure.
 #pragma once
 
 #include <memory>
@@ -13,9 +13,9 @@
 
 namespace enlist {
 
-/// Writes what the coordinator has judged to the record of a node. Fails with kConflict if the node is gone, has another key,
-/// if its report is about another process by now, or if the wish that it leaves, or that it gets other words, has changed. The
-/// leave of a dead host also fails if its agent was heard of since.
+/// Writes the result of judge() or judge_leave() to the record of a node. Fails with kConflict if the node does not exist any
+/// more, or if its key, its Report::instance_id, Node::leaving or Node::configuring has changed since it was seen. With
+/// `heard_at`, also fails if the agent has reported since then.
 struct RecordPhase final : plan::Act {
   RecordPhase(const Node& seen, Phase judged, std::string because)
       : node(seen.name),
@@ -35,9 +35,9 @@ struct RecordPhase final : plan::Act {
         marks(seen.marks),
         silent_since(seen.silent_since) {}
   std::string node;
-  std::string key, instance_id;  ///< As they were seen.
-  Leaving seen_leaving;          ///< As it was seen.
-  Configuring seen_configuring;  ///< As it was seen.
+  std::string key, instance_id;  ///< Node::key and Report::instance_id when the plan was made.
+  Leaving seen_leaving;          ///< Node::leaving when the plan was made.
+  Configuring seen_configuring;  ///< Node::configuring when the plan was made.
   Phase phase;
   std::string message;
   std::uint64_t registrations;
@@ -49,14 +49,14 @@ struct RecordPhase final : plan::Act {
   LiveWords live;
   Marks marks;
   core::WallTime silent_since;
-  std::optional<core::MonoTime> heard_at{};  ///< NodeObserved::heard_at, if the host is given up because it is silent.
+  std::optional<core::MonoTime> heard_at{};  ///< NodeObserved::heard_at, if the node leaves because its host is silent.
   [[nodiscard]] core::Json describe() const override;
   [[nodiscard]] Withhold withhold() const override { return Withhold::kNever; }
 };
 
-/// Deletes the record of a node that has left, so that its key is not known any more, and makes it a departed node
-/// (departed.hpp). Fails with kConflict if the node has changed since, or if its host is not clean and its agent was heard of
-/// since.
+/// Deletes the record of a node that has left, so that its key is not known any more, and adds a departed node (departed.hpp).
+/// Fails with kConflict if the record has changed since it was seen. With `heard_at`, also fails if the agent has reported
+/// since then.
 struct ForgetNode final : plan::Act {
   explicit ForgetNode(const Node& node) : seen(node) {}
   Node seen;
@@ -85,31 +85,31 @@ struct ForgetDeparted final : plan::Act {
 struct NodeObserved {
   plan::Context context;
   slurm::ClusterKey cluster;
-  std::optional<Node> node{};  ///< nullopt: there is no such record any more.
+  std::optional<Node> node{};  ///< nullopt: the store has no record of the node any more.
   std::string pool_conf{};     ///< Pool::node_conf of its pool.
   slurm::SnapshotPtr slurm{};
-  /// As in JudgeInput.
+  /// See JudgeInput for these three, `registered` and `heard_at`.
   std::optional<core::MonoTime> running_since{}, registered_at{}, started_at{};
   int registered = 0;
   std::optional<core::MonoTime> heard_at{};
   std::optional<std::size_t> max_node_count{};
   std::optional<core::MonoTime> leave_asked_at{};  ///< LeaveInput::asked_at.
   std::optional<core::MonoTime> kept_since{};      ///< LeaveInput::kept_since.
-  /// A node that has been silent for this long leaves. nullopt: it stays.
+  /// A node that has been silent for this long leaves. nullopt: silent nodes stay.
   std::optional<core::Duration> forget_dead_after{};
   std::string two_hosts{};  ///< Boots::two_hosts.
-  // If there is no such node any more, and it has left a moment ago:
+  // If `node` is nullopt and the node is a departed one (departed.hpp):
   std::optional<Node> departed{};
-  std::optional<core::MonoTime> absent_since{};  ///< Since when Slurm lacks its record; nullopt: Slurm has it, or is not known.
+  std::optional<core::MonoTime> absent_since{};  ///< Since when Slurm lacks the record. nullopt: Slurm has it, or is unknown.
 };
 
-/// Returns what judge_leave needs of a node that leaves or is restarted with other words. The node must be there, and must
-/// outlive the result.
+/// Returns the input of judge_leave() for a node that leaves or is restarted with other parameters. Requires `observed.node`.
+/// `observed` must outlive the result.
 [[nodiscard]] LeaveInput leave_input(const NodeObserved& observed);
 
 [[nodiscard]] plan::Plan plan_node(const NodeObserved& observed);
 
-/// The reason of a node that only our gate keeps drained: "slurm-enlist: joining".
+/// Returns the reason of a node that only our gate drains: "slurm-enlist: joining".
 [[nodiscard]] std::string gate_reason();
 
 }  // namespace enlist

@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-/// A node whose slurmd runs, and which Slurm shows as it should be, behind the gate.
+/// A node whose slurmd runs. Slurm shows it behind the gate, with the requested values.
 struct NodePlanTest : ::testing::Test {
   NodePlanTest() {
     node.name = "gpu-1";
@@ -182,7 +182,7 @@ TEST_F(NodePlanTest, ARefusalIsNamedAfterTheLimit) {
   EXPECT_EQ(recorded(plan(false)).phase, Phase::kRefused);
 }
 
-/// A node that leaves, with nothing on it.
+/// A node that leaves. No job runs on it.
 struct LeavePlanTest : NodePlanTest {
   LeavePlanTest() {
     node.phase = Phase::kDraining;
@@ -316,7 +316,7 @@ TEST_F(LeavePlanTest, ADrainThatItsAuthorHasUndoneIsNotRestored) {
   EXPECT_EQ(recorded(leave()).marks, node.marks);
 }
 
-/// A node that gets other words, with nothing on it.
+/// A node that is restarted with other parameters. No job runs on it.
 struct WordsPlanTest : LeavePlanTest {
   WordsPlanTest() {
     node.leaving = {};
@@ -396,7 +396,7 @@ TEST_F(WordsPlanTest, ADrainIsNotForgottenWhenSlurmRefusesTheWords) {
   EXPECT_EQ(recorded(plan()).marks.reason, "broken disk");
 }
 
-/// A node in service, with words that Slurm takes while slurmd runs.
+/// A node in service whose own parameters are some that Slurm can change while slurmd runs.
 struct LiveWordsTest : NodePlanTest {
   LiveWordsTest() {
     record.state = {"MIXED", {}};

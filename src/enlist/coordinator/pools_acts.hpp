@@ -1,4 +1,5 @@
-// The acts of the rollout of the pool file. FileTarget (pools_target.hpp) carries them out.
+// The acts of the rollout of the pool file and of the removal of pools. FileTarget (pools_target.hpp) carries out RecordRollout
+// and WritePoolFile, StoreTarget (target.hpp) the others.
 #pragma once
 
 #include <map>
@@ -12,17 +13,16 @@
 
 namespace enlist {
 
-/// The names of single values in the store (Contents::values). The rollout's state: see pools_plan.hpp. The problems: an object
-/// that maps the name of a pool to why slurmctld does not have the pool as it should be, in one line. There is no value without
-/// problems. The numbers: an object that maps the name of a pool that was removed to the number of its next node. The found
-/// pools: see found_pools() in pools_plan.hpp.
+/// The names of single values in the store (Contents::values). kRolloutValue: the state of the rollout, see pools_plan.hpp.
+/// kProblemsValue: an object that maps the name of a pool to why slurmctld does not have the pool as it should be, in one line;
+/// missing if there are no problems. kNumbersValue: an object that maps the name of a removed pool to the number of its next
+/// node. kFoundValue: see found_pools() in pools_plan.hpp.
 inline constexpr const char* kRolloutValue = "pool-file";
 inline constexpr const char* kProblemsValue = "pool-problems";
 inline constexpr const char* kNumbersValue = "removed-pools";
 inline constexpr const char* kFoundValue = "found-pools";
 
-/// Writes the state of the rollout, unless it is nullopt, and the problems to the store, and adds found pools, in one
-/// transaction.
+/// Stores the state of the rollout (unless it is nullopt) and the problems, and adds the found pools, in one transaction.
 struct RecordRollout final : plan::Act {
   RecordRollout(std::optional<core::Json> new_state, std::map<std::string, std::string> of_pools,
                 std::map<std::string, Pool> new_found)
@@ -45,7 +45,7 @@ struct WritePoolFile final : plan::Act {
   std::string text;
 };
 
-/// Lets all nodes of a pool that is being removed leave.
+/// Requests that all nodes of a pool that is being removed leave. Fails with kConflict if the pool is not being removed.
 struct LeavePool final : plan::Act {
   LeavePool(std::string name, core::WallTime when) : pool(std::move(name)), at(when) {}
   [[nodiscard]] core::Json describe() const override { return {{"act", "enlist.LeavePool"}, {"pool", pool}}; }
@@ -53,8 +53,8 @@ struct LeavePool final : plan::Act {
   core::WallTime at;
 };
 
-/// Deletes the record of a pool that is being removed, and keeps the number of its next node. Fails with kConflict if the pool
-/// has nodes.
+/// Deletes the record of a pool that is being removed, and stores the number of its next node. Fails with kConflict if the pool
+/// has nodes or is not being removed.
 struct ForgetPool final : plan::Act {
   explicit ForgetPool(std::string name) : pool(std::move(name)) {}
   [[nodiscard]] core::Json describe() const override { return {{"act", "enlist.ForgetPool"}, {"pool", pool}}; }

@@ -34,7 +34,7 @@ PoolsController::PoolsController(core::Loop& loop, Store& store, slurm::Clusters
       elsewhere_(std::move(elsewhere)) {}
 
 void PoolsController::wake() {
-  // The first reading of the file wakes the key.
+  // Before the first reading of the file, there is nothing to decide. That reading wakes the key.
   if (file_.ended() > 0) wake_({"", std::string(kPoolFile)});
 }
 
@@ -48,7 +48,7 @@ void PoolsController::changed(const Changes& changes) {
   const bool found = changes.values.contains(kFoundValue);
   if (found || std::ranges::any_of(store_.contents().pools, removing)) wake();
   if (changes.pools.empty() && !changes.values.contains(kRotationValue) && !found) return;
-  // Most changes do not concern the file: each node that joins changes its pool's next number.
+  // Most changes of pools do not change the file: each node that joins changes Pool::next_number.
   std::string wanted = wanted_file(store_.contents());
   if (wanted == wanted_) return;
   wanted_ = std::move(wanted);
@@ -82,7 +82,7 @@ std::shared_ptr<const PoolsObserved> PoolsController::observe_typed(const run::K
   }
   out->state = value_of(contents, kRolloutValue);
   out->problems = value_of(contents, kProblemsValue);
-  // What was offered has the changes until then. A later change waits anew.
+  // When another content is offered, it has all changes that were made until then. For later changes, the wait begins again.
   const std::string offered = out->state ? core::get_string(*out->state, {"offeredHash"}) : "";
   if (edits_ && offered == hash_of(wanted_)) {
     edits_.reset();

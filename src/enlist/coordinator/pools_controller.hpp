@@ -1,6 +1,6 @@
-// Keeps the pool file, and slurmctld's copy of it, equal to the pools of the store. One key.
+// Writes the pools of the store to the pool file, makes slurmctld load the file, and removes pools. Has one run::Key.
 //
-// The owner wires it:
+// The owner connects it like this:
 //   FileTarget file(loop, store, host, path, [&](bool changed) { pools.looked(changed); passes.caches_changed(); });
 //   PoolsController pools(loop, store, clusters, cluster, file, [&](const run::Key& key) { passes.wake({...}); },
 //                         [&] { return facts.partitions; });
@@ -8,7 +8,7 @@
 //   clusters.listen([&](const slurm::Change& change) { pools.changed(change); passes.caches_changed(); });
 //   pools.start();
 //   file.look();
-// Its plans wait on the cluster (Plan::waits_on) until slurmctld has loaded the file.
+// The controller's plans wait on the cluster (Plan::waits_on) until slurmctld has loaded the file.
 #pragma once
 
 #include <functional>
@@ -28,7 +28,8 @@ namespace enlist {
 
 class PoolsController final : public run::TypedController<PoolsObserved> {
  public:
-  /// `elsewhere` returns the partitions that slurm.conf has without the pool file, as far as they are known.
+  /// `wake` starts a pass for the key. `elsewhere` returns the names of the partitions of slurm.conf that are not in the pool
+  /// file, as far as they are known.
   PoolsController(core::Loop& loop, Store& store, slurm::Clusters& clusters, slurm::ClusterKey cluster, const FileTarget& file,
                   std::function<void(const run::Key&)> wake, std::function<std::set<std::string>()> elsewhere);
 
@@ -36,9 +37,9 @@ class PoolsController final : public run::TypedController<PoolsObserved> {
   [[nodiscard]] std::string share(const run::Key&) const override { return cluster_; }
 
   void start();
-  void changed(const Changes& changes);  ///< The store has changed.
+  void changed(const Changes& changes);  ///< Call it after each change of the store.
   void changed(const slurm::Change& change);
-  void looked(bool changed);  ///< The file was read.
+  void looked(bool changed);  ///< Call it after each reading of the file (FileTarget's `on_look`).
 
  private:
   [[nodiscard]] std::shared_ptr<const PoolsObserved> observe_typed(const run::Key& key, run::Recorder& recorder,
@@ -52,8 +53,8 @@ class PoolsController final : public run::TypedController<PoolsObserved> {
   const FileTarget& file_;
   std::function<void(const run::Key&)> wake_;
   std::function<std::set<std::string>()> elsewhere_;
-  std::string wanted_;   ///< The pool file of the pools, as of the last change.
-  std::string offered_;  ///< The stored state's offered hash, as it was last seen.
+  std::string wanted_;   ///< The text of the pool file for the stored pools, as of their last change.
+  std::string offered_;  ///< The offered hash in the stored state of the rollout, as of the last pass.
   std::optional<Edits> edits_;
 };
 

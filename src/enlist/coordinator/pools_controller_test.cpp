@@ -84,7 +84,7 @@ struct PoolsControllerTest : testing::Test {
   }
   [[nodiscard]] std::string wanted() const { return pool_file(store.contents().pools); }
   [[nodiscard]] bool loaded() const { return slurmctld.configuration().ends_with(wanted()); }
-  /// Runs until nothing is to be done before the next try of something that was refused.
+  /// Runs until there is nothing to do before the next try of something that was refused.
   void settle() {
     loop.run_for(20s);
     EXPECT_TRUE(passes.idle() || passes.held().empty());
@@ -93,7 +93,7 @@ struct PoolsControllerTest : testing::Test {
 
   sim::SimLoop loop{1};
   FileHost host;
-  /// As if slurm.conf ended with an Include line.
+  /// A slurmctld whose slurm.conf ends with the pool file, as with an Include line, if `includes` is set.
   sim::SimSlurm slurmctld{loop,
                           loop.random(),
                           [this] {

@@ -22,14 +22,14 @@ using Pools = std::map<std::string, Pool>;
 
 const plan::StepId kWrite{"write", "", std::string(kPoolFile)};
 
-/// The wait between a reconfigure and the next one, if slurmctld has not loaded the file. It doubles each time.
+/// The first and the longest wait between two reconfigures if slurmctld has not loaded the file. The wait doubles each time.
 constexpr core::Duration kFirstWait{1000};
 constexpr core::Duration kLongestWait{30 * 60 * 1000};
-/// After so many reconfigures in a row that have not loaded the file, or that have failed, the problem is told.
+/// After this many reconfigures in a row that have failed or have not loaded the file, the pools get a problem.
 constexpr int kReconfiguresUntilTold = 2;
 /// The period of checks whether the jobs of a removed partition have ended.
 constexpr core::Duration kJobsPoll{5000};
-/// A problem names so many jobs at most.
+/// The largest number of jobs that a problem names.
 constexpr std::size_t kNamedJobs = 10;
 
 const std::string& text_of(const rollout::State& state) {
@@ -65,7 +65,7 @@ std::vector<std::string_view> lines_of(std::string_view text) {
   return out;
 }
 
-/// Returns the name of the partition that a line of a pool file defines; "": the line defines none, or the marker.
+/// Returns the name of the partition that a line of a pool file defines; "": the line defines no partition, or the marker.
 std::string_view partition_of(std::string_view line) {
   constexpr std::string_view kKey = "PartitionName=";
   if (!line.starts_with(kKey)) return {};
@@ -73,7 +73,7 @@ std::string_view partition_of(std::string_view line) {
   return slurm::conf::is_marker(Owner::kEnlistment, name) ? std::string_view{} : name;
 }
 
-/// Returns the partitions of a file. Somebody else may have written it.
+/// Returns the names of the partitions in a file, which somebody else may have written. Leaves out the marker.
 std::set<std::string> partitions_of(std::string_view text) {
   std::set<std::string> out;
   const slurm::conf::Parsed parsed = slurm::conf::parse(slurm::conf::Kind::kSlurm, text);
@@ -99,31 +99,32 @@ core::Result<rollout::State> initial_state(const std::optional<std::string>& fil
                     std::string(kPoolFile) + " beside slurm.conf is not of slurm-enlist: remove it, or give it another name");
 }
 
-/// Returns the pools of the file on the disk that neither the store nor the content that it has offered or accepted knows.
+/// Returns the pools of the file on the disk that are neither in the store nor in the offered or the accepted content.
 Pools newly_found(const PoolsObserved& observed, const rollout::State& now) {
   Pools out = pools_of(observed.file->value_or(""));
   std::erase_if(
       out, [&](const auto& entry) { return observed.pools.contains(entry.first) || observed.found.contains(entry.first); });
   if (!observed.state) return out;
-  // The lines of a pool that was removed go with the next change of the file.
+  // The file has the lines of a removed pool until it is written again. Such a pool is not found.
   std::set<std::string> known = partitions_of(text_of(now));
   known.merge(partitions_of(accepted_text(now)));
   std::erase_if(out, [&](const auto& entry) { return known.contains(entry.first); });
   return out;
 }
 
-/// Returns slurmctld's error if it has refused the offered file. A slurmctld that does not answer may run with it.
+/// Returns slurmctld's error if it has refused the offered file. nullopt if it has not, or does not answer: then it may have
+/// loaded the file.
 std::optional<std::string> refusal_of(const PoolsObserved& observed, const rollout::State& state) {
   const plan::Outcome* tried = rollout::outcome_of(observed.context, reconfigure_id(state));
   return rollout::refused(tried) ? std::optional(tried->error->message) : std::nullopt;
 }
 
-/// True if slurmctld does not answer, and may have ended because of the offered file.
+/// True if slurmctld does not answer, and may have exited because of the offered file.
 bool may_have_ended_slurmctld(const PoolsObserved& observed, const rollout::State& state) {
   return observed.slurm && observed.slurm->silent() && state.offered_hash != state.accepted_hash;
 }
 
-/// Returns the pools whose lines `file` lacks; all pools if there is no such pool.
+/// Returns `problem` for each pool that has a line which `file` lacks, or for all pools if there is no such pool.
 Problems of_changed(const Pools& pools, const std::string& file, const std::string& problem) {
   const std::vector<std::string_view> there = lines_of(file);
   Problems all, out;
@@ -139,8 +140,8 @@ Problems of_changed(const Pools& pools, const std::string& file, const std::stri
   return out.empty() ? all : out;
 }
 
-/// Returns the partitions of slurmctld that look like those of pools: a node has a feature with their name, or they have no
-/// nodes. Those that slurm.conf has elsewhere are not among them.
+/// Returns the partitions of slurmctld that look like those of pools: a node has a feature with the partition's name, or the
+/// partition has no nodes. Leaves out the partitions in `elsewhere`.
 std::set<std::string> like_pools(const slurm::Snapshot& slurm, const std::set<std::string>& elsewhere) {
   std::set<std::string> features, out;
   for (const auto& [name, node] : slurm.nodes) features.insert(node->features.begin(), node->features.end());
@@ -152,9 +153,9 @@ std::set<std::string> like_pools(const slurm::Snapshot& slurm, const std::set<st
   return out;
 }
 
-/// Returns a partition with jobs that slurmctld may have of a pool file, and that `text` lacks; "": there is none. The file on
-/// the disk, or the loaded one, may have partitions that the store does not know: an older copy of the store was restored, or
-/// somebody else has written the file. Requires that Slurm answers.
+/// Returns a partition with jobs that slurmctld may have from a pool file, and that `text` lacks; "": there is none. Looks also
+/// at the file on the disk and the loaded one. They may have partitions that the store does not have, because an older copy of
+/// the store was restored, or somebody else has written the file. Requires that Slurm answers.
 std::string lost_with_jobs(const PoolsObserved& observed, const rollout::State& now, const std::string& loaded,
                            const std::string& text) {
   const std::string on_disk = observed.file->value_or("");
@@ -169,14 +170,16 @@ std::string lost_with_jobs(const PoolsObserved& observed, const rollout::State& 
   return "";
 }
 
-/// True if the pools have stayed the same for long enough. Otherwise, makes the plan wake the key at that time.
+/// True if the pools have not changed for long enough (kQuiet, kQuietLimit). Otherwise, makes the plan wake the key at that
+/// time.
 bool quiet(const PoolsObserved& observed, plan::Plan& plan) {
   if (!observed.edits) return true;
   const core::MonoTime due = std::min(observed.edits->last + kQuiet, observed.edits->first + kQuietLimit);
   return rollout::waited(observed.context, due, core::Duration{0}, plan, "the pools may change again");
 }
 
-/// True if slurmctld runs with the offered file. Somebody may have loaded a file with its marker that lacks partitions.
+/// True if slurmctld runs with the offered file. Also checks the partitions: somebody may have made slurmctld load a file that
+/// has the same marker and lacks partitions.
 bool runs_with(const rollout::State& state, const std::string& loaded, const slurm::Snapshot& slurm) {
   return loaded == state.offered_hash && std::ranges::all_of(partitions_of(text_of(state)), [&](const std::string& name) {
            return slurm.partitions.contains(name);
@@ -201,7 +204,7 @@ void add_load_steps(const PoolsObserved& observed, const rollout::State& state, 
     return;
   const std::optional<core::MonoTime> since = rollout::looks_fail_since(observed.context);
   if (since) plan.wake_after(rollout::kPrologPoll, "jobs are starting");
-  // A rotation of the auth key can wait: it must not cost a job.
+  // If only the revision of the auth key differs, the load waits without a limit, so that it never ends a starting job.
   const bool only_key = loaded == state.accepted_hash && same_pools(accepted_text(state), text_of(state));
   if (!since || only_key || observed.context.mono - *since < rollout::kPrologLimit) {
     lane.add({rollout::kLookForStarting, "a reconfigure of slurmctld would cut them short",
@@ -213,7 +216,8 @@ void add_load_steps(const PoolsObserved& observed, const rollout::State& state, 
   lane.add({id, "slurmctld runs with another pool file than the offered one", slurm::reconfigure(observed.cluster)});
 }
 
-/// Returns why the offered file is not there, or not loaded: a step has failed, and not because slurmctld refused the file.
+/// Returns the problems of pools because the write of the offered file or the reconfigure has failed for another cause than a
+/// refusal by slurmctld.
 Problems failed_steps(const PoolsObserved& observed, const Pools& pools, const rollout::State& next,
                       const std::optional<std::string>& loaded) {
   const plan::Outcome* write = rollout::outcome_of(observed.context, kWrite);
@@ -230,10 +234,10 @@ Problems failed_steps(const PoolsObserved& observed, const Pools& pools, const r
 struct Decision {
   rollout::State next;
   Problems problems{};
-  bool held = false;  ///< The offered file is neither written nor loaded now: jobs use a partition that it lacks.
+  bool held = false;  ///< The offered file must not be written or loaded now, because jobs use a partition that it lacks.
 };
 
-/// `pools`: all that the file has to have.
+/// Decides what is offered next. `pools`: all pools that the file must contain.
 Decision decide(const PoolsObserved& observed, const Pools& pools, rollout::State now, const std::optional<std::string>& loaded,
                 plan::Plan& plan) {
   // A rotation of the auth key must not fail because of a pool that slurmctld refuses. Therefore, after a refusal, another key
@@ -242,7 +246,8 @@ Decision decide(const PoolsObserved& observed, const Pools& pools, rollout::Stat
   const bool key_first = !before.empty() && key_revision_of(before) != observed.key_mark && loaded == now.accepted_hash &&
                          (!now.refused_hash.empty() || now.offered_hash == hash_of(with_key));
   const rollout::Wanted wanted = content(key_first ? with_key : pool_file(pools, observed.key_mark));
-  // slurmctld has accepted the file after all, for example after the reply was lost and the former file was written back.
+  // slurmctld runs with the wanted file although another one is offered. For example, the reply to the reconfigure was lost,
+  // and the former file was written back.
   if (loaded == wanted.hash && now.offered_hash != wanted.hash) now = accepted(wanted);
   const rollout::Slurmctld slurmctld{.loaded = loaded,
                                      .refusal = refusal_of(observed, now),
@@ -290,8 +295,8 @@ std::string problem_of_found(const std::string& name) {
          " takes it up, and slurm-enlist pool remove " + name + " removes it";
 }
 
-/// Adds the steps that remove pools, and says in `problems` what they wait for. `in_force`: slurmctld runs with the pool file
-/// of these pools.
+/// Adds the steps that remove pools, and adds to `problems` what each removal waits for. `in_force`: slurmctld runs with the
+/// pool file that belongs to these pools.
 void remove_pools(const PoolsObserved& observed, bool in_force, Problems& problems, plan::Plan& plan) {
   for (const auto& [name, pool] : observed.pools) {
     if (!pool.removing) continue;
@@ -299,7 +304,8 @@ void remove_pools(const PoolsObserved& observed, bool in_force, Problems& proble
       problems.emplace(pool_name, "it is being removed: " + what);
     };
     const auto left = observed.left.find(name);
-    // slurmctld may refuse the words of a pool also with State=DRAIN. A partition that it does not have takes no jobs.
+    // slurmctld may refuse the parameters of a pool, and then it never loads State=DRAIN. If slurmctld does not have the
+    // partition at all, the partition accepts no jobs either.
     const bool absent = observed.slurm && observed.slurm->complete() && !observed.slurm->partitions.contains(name);
     const bool drains = in_force || absent;
     const std::vector<std::string> jobs = drains ? jobs_in(*observed.slurm, name) : std::vector<std::string>();
@@ -324,7 +330,8 @@ void remove_pools(const PoolsObserved& observed, bool in_force, Problems& proble
   }
 }
 
-/// Adds the step that stores the state, unless it is nullopt, the problems, and newly found pools, if there is anything new.
+/// Adds the step that stores the state (unless it is nullopt), the problems and the newly found pools. Adds no step if none of
+/// them is new.
 void add_record(const PoolsObserved& observed, std::optional<core::Json> state, const Problems& problems, Pools found,
                 plan::Lane& lane) {
   const core::Json told = problems.empty() ? core::Json() : core::Json(problems);
@@ -431,7 +438,7 @@ plan::Plan plan_pools(const PoolsObserved& observed) {
 
   Pools found = newly_found(observed, *stored);
   pools.insert(found.begin(), found.end());
-  // What is written back after a refusal must have the found pools, too.
+  // The content that is written back after a refusal must also have the found pools.
   const rollout::State now = found.empty() ? *stored : accepted(content(**observed.file));
   const std::optional<std::string> loaded = rollout::loaded(Owner::kEnlistment, observed.slurm);
   auto [next, problems, held] = decide(observed, pools, now, loaded, out);
@@ -439,14 +446,14 @@ plan::Plan plan_pools(const PoolsObserved& observed) {
   for (const auto& [name, pool] : pools) {
     if (!observed.pools.contains(name)) problems.emplace(name, problem_of_found(name));
   }
-  // A refusal counts until it is stored.
+  // The outcome of the reconfigure is needed until a refusal is stored.
   out.remember(reconfigure_id(*stored));
   out.remember(kWrite);
   add_record(observed, !observed.state || next != *stored ? std::optional(to_json(next)) : std::nullopt, problems,
              std::move(found), lane);
   if (held) return out;
-  // Somebody may have edited the file so that a slurmctld starts that ends with the offered one. And nobody knows whether jobs
-  // use the partitions that only this file has.
+  // While slurmctld does not answer, the file on the disk stays in two cases: somebody may have edited it because slurmctld
+  // exits with the offered file, or jobs may use partitions that only the file on the disk has.
   const bool stays =
       !loaded && *observed.file &&
       (next.offered_hash != next.accepted_hash || !lost_partitions(partitions_of(**observed.file), text_of(next)).empty());

@@ -28,7 +28,7 @@ Pools of(std::initializer_list<Pool> pools) {
   return out;
 }
 
-/// A rollout at rest: slurmctld runs with the file of the pool "cpu".
+/// A rollout with nothing to do: slurmctld runs with the pool file of the pool "cpu".
 struct PoolsPlan : testing::Test {
   PoolsPlan() {
     observed.cluster = "c";
@@ -113,7 +113,7 @@ struct PoolsPlan : testing::Test {
     ADD_FAILURE() << "the plan has no such act";
     return nullptr;
   }
-  /// Takes over what the plan records.
+  /// Updates `observed` with what the plan's RecordRollout stores.
   void note_record() {
     const auto record = act<RecordRollout>();
     if (record->state) observed.state = *record->state;
@@ -139,7 +139,7 @@ TEST_F(PoolsPlan, AtRestDoesNothing) {
 }
 
 TEST_F(PoolsPlan, LoadsTheFileAgainWhenSlurmctldLacksAPartitionOfIt) {
-  // Somebody has removed lines, kept the marker, and reconfigured slurmctld.
+  // Somebody has removed lines, but not the marker, and has reconfigured slurmctld.
   std::string edited = text(observed.pools);
   const std::size_t line = edited.find("PartitionName=cpu");
   observed.file = edited.erase(line, edited.find('\n', line) + 1 - line);
@@ -243,7 +243,7 @@ TEST_F(PoolsPlan, WritesTheAcceptedFileBackAtOnce) {
   EXPECT_EQ(state.offered, files(cpu));
   EXPECT_EQ(state.refused_hash, hash(both));
 
-  // slurmctld has to read the accepted file once, because it sends the refused one to slurmds.
+  // slurmctld has to read the accepted file once, because until then it sends the refused one to slurmds.
   store(state);
   observed.file = text(cpu);
   observed.problems = problems();
@@ -358,7 +358,7 @@ TEST_F(PoolsPlan, WithoutSlurmOffersNothing) {
   EXPECT_THAT(steps(), IsEmpty()) << "slurmctld may have loaded it";
 }
 
-/// The answer to the reconfigure may be lost, and jobs may wait in the new partition already.
+/// slurmctld may have loaded the file although it does not answer, and jobs may wait in the new partition already.
 TEST_F(PoolsPlan, KeepsTheOfferedFileWhileSlurmctldDoesNotAnswer) {
   observed.pools = both;
   observed.file = text(both);
@@ -375,7 +375,7 @@ TEST_F(PoolsPlan, KeepsTheOfferedFileWhileSlurmctldDoesNotAnswer) {
   stays();
   ended(on_the_way(cpu, both), core::Error{core::ErrorCode::kUnknownOutcome, "no answer", 0, {}, {}});
   stays();
-  // It had loaded the file, and starts again.
+  // slurmctld had loaded the file, and starts again.
   snapshot->health = slurm::Snapshot::Health::kComplete;
   load(both);
   EXPECT_THAT(steps(), ElementsAre("record"));
@@ -391,7 +391,7 @@ TEST_F(PoolsPlan, AnAdministratorCanChangeTheFileWithWhichSlurmctldDoesNotStart)
   EXPECT_THAT(steps(), ElementsAre("record"));
   observed.problems = problems();
   EXPECT_THAT(steps(), IsEmpty());
-  // slurmctld starts, and refuses the file when it is asked.
+  // slurmctld starts with the edited file. Then it is offered the other file, and refuses it.
   snapshot->health = slurm::Snapshot::Health::kComplete;
   load(cpu);
   EXPECT_THAT(steps(), ElementsAre("record", "write", "look for", "reconfigure"));
@@ -443,12 +443,12 @@ TEST_F(PoolsPlan, ALostStoreKeepsThePoolsOfTheFile) {
   note_record();
   EXPECT_THAT(steps(), IsEmpty());
   EXPECT_EQ(plan.wake(), std::nullopt);
-  // It is in nobody's way.
+  // The found pool does not prevent changes of other pools.
   observed.pools = of({pool("gpu", "MaxTime=1-0")});
   EXPECT_THAT(steps(), ElementsAre("record", "write", "look for", "reconfigure"));
   EXPECT_EQ(act<WritePoolFile>()->text, text(both));
   EXPECT_THAT(problems(), ElementsAre(Key("cpu")));
-  // Taken up with its words, it is like any other pool.
+  // After somebody has taken up the pool with the same parameters, it is like any other pool.
   observed.pools = cpu;
   observed.found.clear();
   EXPECT_THAT(steps(), ElementsAre("record"));
@@ -479,7 +479,7 @@ TEST_F(PoolsPlan, ARestoredOlderStoreKeepsThePoolsOfTheFile) {
   note_record();
   EXPECT_THAT(steps(), IsEmpty());
 
-  // What is written back after a refusal has the pool.
+  // The content that is written back after a refusal has the found pool, too.
   observed.pools = of({pool("cpu"), pool("tpu")});
   const Pools all = of({pool("cpu"), pool("gpu", "MaxTime=1-0"), pool("tpu")});
   EXPECT_THAT(steps(), ElementsAre("record", "write", "look for", "reconfigure"));
@@ -499,7 +499,7 @@ TEST_F(PoolsPlan, AFoundPoolIsRemovedLikeAnyOther) {
   observed.pools["gpu"].removing = true;
   EXPECT_THAT(steps(), ElementsAre("record", "write", "look for", "reconfigure"));
   EXPECT_THAT(act<WritePoolFile>()->text, HasSubstr("PartitionName=gpu Nodes=gpu MaxTime=1-0 State=DRAIN\n"));
-  // Once it is forgotten, it is not found again.
+  // After its record is deleted, the pool is not found again, although the file still has its lines.
   observed.pools = cpu;
   EXPECT_THAT(steps(), ElementsAre("record", "write", "look for", "reconfigure"));
   EXPECT_THAT(act<RecordRollout>()->found, IsEmpty());
@@ -610,7 +610,7 @@ TEST_F(PoolsPlan, RemovesAPoolAfterItsJobsAndItsNodes) {
   EXPECT_THAT(steps(), ElementsAre("record"));
   observed.left.clear();
   EXPECT_THAT(steps(), testing::Contains("forget"));
-  // Its lines go in one more change.
+  // The lines of the pool are removed after its record.
   observed.pools.erase("gpu");
   EXPECT_THAT(steps(), testing::Contains("write"));
   EXPECT_THAT(act<WritePoolFile>()->text, testing::Not(HasSubstr("gpu")));

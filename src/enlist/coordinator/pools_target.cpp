@@ -9,10 +9,10 @@ namespace enlist {
 namespace {
 
 constexpr core::Duration kLookEvery{2000};
-/// slurmctld and all Slurm commands read the file, as they read slurm.conf.
+/// All users may read the file, because Slurm's commands read it like slurm.conf.
 constexpr unsigned kPoolFileMode = 0644;
 
-/// Opens at the end of the first reading that began after the write. An earlier reading may not show the write.
+/// Opens when a reading has ended that began after the write. An earlier reading may not show the write.
 class LookGate final : public plan::Gate {
  public:
   explicit LookGate(const FileTarget& file) : file_(file), begun_(file.begun()) {}
@@ -43,7 +43,7 @@ Changes changes_of(const Contents& now, const RecordRollout& act) {
   if (act.found.empty()) return out;
   std::map<std::string, Pool> found = found_pools(now.values);
   for (const auto& [name, pool] : act.found) {
-    // Somebody may have made a pool of this name just now.
+    // Somebody may have created a pool of this name since the plan was made.
     if (!now.pools.contains(name)) found.emplace(name, pool);
   }
   out.values[kFoundValue] = found_value(found);
@@ -78,7 +78,7 @@ void FileTarget::stop() {
 }
 
 void FileTarget::looked(std::uint64_t reading, Content content) {
-  // Readings on several threads may end in another order than they began.
+  // Readings run on several threads, so an older reading may end after a newer one. It is ignored.
   if (reading < ended_) return;
   ended_ = reading;
   const bool changed = !same(content, content_);
@@ -92,7 +92,7 @@ void FileTarget::write(const WritePoolFile& act, Done done) {
   loop_.offload([&host = host_, file = file_, text = act.text, result] { *result = host.write(file, text, kPoolFileMode); },
                 [this, result, done = std::move(done)] {
                   const auto gate = std::make_shared<LookGate>(*this);
-                  // The gate waits for a reading: it need not wait for the next one that is due.
+                  // The gate waits for a reading. So the next one begins now, and not only after kLookEvery.
                   if (!stopped_) look();
                   if (*result) return done({core::Json::object(), {gate}});
                   done({std::unexpected(result->error()), {gate}});

@@ -1,4 +1,4 @@
-// The pool file as the engine sees it: its content as it was last read, and the target of the acts of its rollout.
+// Reads the pool file regularly, and carries out the acts of its rollout.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +20,9 @@ class FileTarget final : public plan::Target {
  public:
   using Content = core::Result<std::optional<std::string>>;
 
-  /// Calls `on_look` after each reading of the file, which the gates of a write wait for. `changed` is false if the result is
-  /// the same as that of the reading before. `host` is used on other threads. The loop must not run on after the target is
-  /// destroyed.
+  /// Calls `on_look` after each reading of the file. The gate of a write waits for such a reading. `changed` is false if the
+  /// reading has the same result as the one before. `host` is used on other threads. The loop must not run any more after the
+  /// target is destroyed.
   FileTarget(core::Loop& loop, Store& store, Host& host, std::filesystem::path file, std::function<void(bool changed)> on_look);
 
   /// Reads the file now, and again every two seconds.
@@ -30,7 +30,8 @@ class FileTarget final : public plan::Target {
   void stop();
   /// Returns the file as it was last read. nullopt: there is none. Error: it could not be read, or was not read yet.
   [[nodiscard]] const Content& content() const { return content_; }
-  /// Return the number of the last reading that has begun, and of the last of these that has ended; 0: none.
+  /// Readings are numbered from 1. Return the number of the last one that has begun, and the highest of those that have ended;
+  /// 0: none.
   [[nodiscard]] std::uint64_t begun() const { return begun_; }
   [[nodiscard]] std::uint64_t ended() const { return ended_; }
 

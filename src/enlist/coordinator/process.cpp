@@ -22,11 +22,11 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr core::Duration kDrain{5000};
-/// A report of an agent and a command of an administrator are far shorter.
+/// The largest body of a request. Reports of agents and commands of administrators are far shorter.
 constexpr std::size_t kLongestRequest = 256 * 1024;
 constexpr std::size_t kSlurmReplies = 1UL << 28;
 
-constexpr std::size_t kLongestAddress = 253;  // RFC 1035
+constexpr std::size_t kLongestAddress = 253;  // The longest host name: RFC 1035.
 constexpr std::string_view kHostLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_:%";
 
 std::string own_host_name() {
@@ -51,7 +51,7 @@ class Process final : public run::Shell {
                .about = "Runs beside slurmctld: lets hosts join Slurm, and gives pools their partitions."},
               std::make_unique<run::Metrics>("slurm-enlist")),
         host_(host) {
-    // On a plain host these ports may belong to others.
+    // The default ports of run::Shell may be in use by other programs on this host, so that these listeners are off by default.
     for (const char* address : {"--health-addr", "--metrics-addr"})
       cli().get_option(address)->run_callback_for_default()->default_val("0");
     flag("--state", state_, "Where the coordinator keeps its records and keys");
@@ -76,12 +76,12 @@ class Process final : public run::Shell {
     const auto admin = load_or_make_identity(state_, "admin");
     if (!admin) return fail("the administrators' key", admin.error());
     if (address_.empty()) address_ = own_host_name();
-    // A token must stay one plain word.
+    // write_token() accepts only these characters.
     if (address_.size() > kLongestAddress || address_.find_first_not_of(kHostLetters) != std::string::npos)
       return fail("--address", core::fail(core::ErrorCode::kInvalid,
                                           address_ + ": must be a name or an IP address, of at most 253 characters")
                                    .error());
-    // A slurmrestd that is still ending removes its socket, which must not be that of the next one.
+    // The name of the socket contains our pid, because an earlier slurmrestd that is still exiting removes its own socket.
     const fs::path socket = fs::path(slurmrestd_folder_) / ("slurmrestd." + std::to_string(getpid()));
     if (!socket.is_absolute() || socket.native().size() >= sizeof sockaddr_un::sun_path) {
       const std::string what = slurmrestd_folder_ + ": must be an absolute path of at most 80 characters";
@@ -98,7 +98,8 @@ class Process final : public run::Shell {
     store_ = *std::move(store);
     clusters_.emplace(loop(), random(), log(), slurm_transport(loop()));
 
-    // The ports are known once the listeners are bound. No request is read before the loop runs.
+    // The listeners are bound before the coordinator exists, because it needs their ports. No request is read before the loop
+    // runs.
     join_.emplace(loop(), *joining, [this](net::HttpRequest request, const net::Responder& responder) {
       coordinator_->server().join(request, reply_to(responder));
     });
@@ -137,7 +138,8 @@ class Process final : public run::Shell {
     return {};
   }
 
-  /// Any client may connect, because the handlers look at its key. Those that are not known get little memory.
+  /// Returns the options of a listener. Any client may connect, because the handlers check its key. The server gives clients
+  /// with unknown keys little memory (net::ServerOptions::known).
   static core::Result<net::ServerOptions> listener(std::string_view flag, const std::string& address, const Identity& own) {
     auto options = net::parse_listen_address(address);
     if (!options) return std::unexpected(options.error().with(flag));

@@ -9,8 +9,8 @@
 
 namespace enlist {
 
-/// Returns the process, which is not started yet. Make it once (run::Shell). `host` is used on other threads, and must outlive
-/// it.
+/// Returns the process, which is not started yet. Create only one (run::Shell). `host` is used on other threads, and must
+/// outlive the returned object.
 std::unique_ptr<run::Shell> make_coordinator(const std::string& version, Host& host);
 
 }  // namespace enlist

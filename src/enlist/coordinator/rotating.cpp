@@ -17,7 +17,7 @@ Changes stored(const Rotation& rotation) {
   return {.values = {{kRotationValue, to_json(rotation)}}};
 }
 
-/// Error: kConflict, if none runs.
+/// Returns the stored rotation. Error: kConflict, if no rotation runs.
 core::Result<Rotation> running_rotation(const Contents& now) {
   const auto found = now.values.find(kRotationValue);
   if (found == now.values.end()) return core::fail(ErrorCode::kConflict, "no rotation runs");
@@ -57,7 +57,7 @@ core::Result<Changes> acknowledge(const Contents& now, const core::Json& status,
                                   const std::string& phase) {
   auto rotation = running_rotation(now);
   if (!rotation) return std::unexpected(rotation.error());
-  // A command that is repeated may come when the next phase has begun.
+  // If the administrator repeats a command, the next phase may have begun meanwhile.
   if (const std::string_view runs = to_string(rotation->phase); phase != runs) {
     return core::fail(ErrorCode::kConflict, "the rotation is in the phase " + std::string(runs) + ", not in " + shown(phase) +
                                                 ": see slurm-enlist rotate status");

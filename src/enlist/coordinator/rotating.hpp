@@ -1,4 +1,5 @@
-// What administrators do to the rotation of the auth key, as changes of the store. No I/O.
+// The decisions about requests of administrators to begin, acknowledge or abandon a rotation of the auth key, as changes of the
+// store. No I/O.
 #pragma once
 
 #include <set>
@@ -12,19 +13,20 @@
 
 namespace enlist {
 
-/// Begins a rotation. `also`: further hosts that hold the key. `lifetime`: see Rotation. Errors: kConflict (one runs), kInvalid
-/// (a name, or the keys), that of `keys`.
+/// Begins a rotation. `also`: further hosts that hold the key. `lifetime`: see Rotation. Errors: kConflict (a rotation runs),
+/// kInvalid (a name in `also`, `kid`, or the stored state), that of `keys`.
 [[nodiscard]] core::Result<Changes> begin_rotation(const Contents& now, const core::Result<KeySet>& keys,
                                                    const std::string& kid, const std::set<std::string>& also,
                                                    core::Duration lifetime, core::WallTime time);
-/// Notes that these hosts have loaded the file of `phase`. `status`: that of rotation_status(). Errors: kConflict (none runs,
-/// or it is in another phase), kNotFound (the host is not waited for, or the file of the phase is not there yet).
+/// Records that these hosts have loaded the key file of `phase`. `status`: the result of rotation_status(). Errors: kConflict
+/// (no rotation runs, or it is in another phase), kNotFound (the rotation does not wait for a host now).
 [[nodiscard]] core::Result<Changes> acknowledge(const Contents& now, const core::Json& status,
                                                 const std::set<std::string>& hosts, const std::string& phase);
-/// Lets the rotation go on without these nodes. Errors: kConflict (none runs, or a node has jobs, or may get some), kNotFound.
+/// Makes the rotation go on without these nodes. Errors: kConflict (no rotation runs, or must_wait_for() names a cause),
+/// kNotFound.
 [[nodiscard]] core::Result<Changes> go_without(const Contents& now, const slurm::SnapshotPtr& slurm,
                                                const std::set<std::string>& nodes);
-/// Takes the rotation back. Errors: those of abandoned().
+/// Abandons the rotation: see abandoned(). Errors: those of abandoned().
 [[nodiscard]] core::Result<Changes> abandon_rotation(const Contents& now, const core::Result<KeySet>& keys,
                                                      core::WallTime time);
 

@@ -8,14 +8,14 @@
 namespace enlist {
 namespace {
 
-/// The hash of HS256 is half as long.
+/// The length of a new key: twice that of a hash of HS256.
 constexpr std::size_t kFreshKeyBytes = 64;
-/// The file keeps its mode, but Slurm refuses one that is open to others.
+/// The bits that the mode of the key file may have. Slurm refuses a key file that is open to others.
 constexpr unsigned kKeyMode = 0770;
 
 const run::Key kAuthKey{"", "auth key"};
 
-/// Opens at the end of the first reading that began after the write.
+/// Opens when a reading has ended that began after the write.
 class KeyReadGate final : public plan::Gate {
  public:
   explicit KeyReadGate(const SlurmFiles& files) : files_(files), begun_(files.begun()) {}
@@ -70,7 +70,7 @@ std::vector<KeyHolder> key_holders(const SlurmFacts& facts, const std::string& o
   }
   for (const std::string& host : facts.accounting_hosts) add(host, "restart slurmdbd");
   for (const std::string& host : also) {
-    // A host of slurm.conf is known already.
+    // Hosts that slurm.conf names are in the list already.
     if (std::ranges::find(out, host, &KeyHolder::host) == out.end()) add(host, "reload sackd");
   }
   return out;
@@ -124,7 +124,7 @@ std::shared_ptr<const RotationObserved> RotationController::observed(const plan:
     out->others = key_holders(*files_.facts(), own_host_, state->also);
     out->lifetime = std::chrono::seconds(files_.facts()->signed_for_s);
   } else {
-    // Who else holds the key is not known.
+    // Without slurm.conf, the other holders of the key are unknown, so the rotation must not go on.
     out->keys = std::unexpected(files_.facts().error());
   }
   std::string phase;

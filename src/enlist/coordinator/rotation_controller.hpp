@@ -1,6 +1,6 @@
-// Carries on the rotation of the auth key, if there is one. One key.
+// Continues the rotation of the auth key, if one runs. Has one run::Key.
 //
-// The owner wires it like PoolsController, and calls files_changed() after each change of SlurmFiles.
+// The owner connects it like PoolsController, and calls files_changed() after each change of SlurmFiles.
 #pragma once
 
 #include <functional>
@@ -19,13 +19,14 @@
 
 namespace enlist {
 
-/// Returns who holds the key of a cluster beside the nodes and the slurmctld of this host.
+/// Returns the holders of the auth key other than the nodes and the slurmctld of this host: the other SlurmctldHosts, the hosts
+/// of slurmdbd, and `also`.
 [[nodiscard]] std::vector<KeyHolder> key_holders(const SlurmFacts& facts, const std::string& own_host,
                                                  const std::set<std::string>& also);
 
 class RotationController final : public run::TypedController<RotationObserved> {
  public:
-  /// `own_host`: the name of this host, as SlurmctldHost may name it.
+  /// `own_host`: the name of this host, to find it among the SlurmctldHosts. `wake` starts a pass for the key.
   RotationController(core::Loop& loop, Store& store, slurm::Clusters& clusters, slurm::ClusterKey cluster, SlurmFiles& files,
                      std::string own_host, std::function<void(const run::Key&)> wake);
 
@@ -33,10 +34,10 @@ class RotationController final : public run::TypedController<RotationObserved> {
   [[nodiscard]] std::string share(const run::Key&) const override { return cluster_; }
 
   void start() { wake(); }
-  void changed(const Changes& changes);  ///< The store has changed.
+  void changed(const Changes& changes);  ///< Call it after each change of the store.
   void changed(const slurm::Change& change);
   void files_changed() { wake(); }
-  /// Returns rotation_status() of now.
+  /// Returns the present rotation_status().
   [[nodiscard]] core::Json status();
 
  private:
@@ -52,15 +53,15 @@ class RotationController final : public run::TypedController<RotationObserved> {
   SlurmFiles& files_;
   std::string own_host_;
   std::function<void(const run::Key&)> wake_;
-  std::string settled_phase_;  ///< The phase and time for which settled_since_ is.
+  std::string settled_phase_;  ///< Rotation::phase and Rotation::settled to which settled_since_ belongs.
   std::optional<core::MonoTime> settled_since_;
-  plan::Outcomes outcomes_;  ///< Of the last pass.
+  plan::Outcomes outcomes_;  ///< The outcomes that the last pass observed.
 };
 
-/// Carries out the acts of a rotation.
+/// Carries out RecordRotation and WriteAuthKey.
 class RotationTarget final : public plan::Target {
  public:
-  /// `host` is used on other threads. The loop must not run on after the target is destroyed.
+  /// `host` is used on other threads. The loop must not run any more after the target is destroyed.
   RotationTarget(core::Loop& loop, core::Random& random, core::Logger& log, Store& store, Host& host, SlurmFiles& files);
 
  private:

@@ -36,7 +36,7 @@ Rotating judge_now(const Rotation& state, const RotationObserved& observed) {
                    .settled_since = observed.settled_since,
                    .now = observed.context.now,
                    .mono = observed.context.mono};
-  // slurmctld may run with the mark, and refuse a pool that was made since.
+  // slurmctld may run with an offered or accepted file that has the mark, and refuse a later file because of a new pool.
   const auto stored = observed.pool_file ? rollout_from_json(*observed.pool_file) : rollout::State{};
   std::vector<std::string> marked{pool_file(observed.pools, state.mark)};
   if (stored) {

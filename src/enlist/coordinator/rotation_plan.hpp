@@ -1,7 +1,7 @@
-// The steps of a rotation of the auth key: enlist/rules/rotation.hpp decides. Pure.
+// Turns the decisions of enlist/rules/rotation.hpp into the steps of a rotation of the auth key. Pure.
 //
-// Before each write of the key file, the store has the phase. The write replaces only the file that was seen, so it can be
-// repeated after a crash: the file shows whether it was done.
+// The phase is stored before the key file of the phase is written. The write replaces only the file that the plan has seen. So
+// it can be repeated after a crash: the content of the file shows whether it was written.
 #pragma once
 
 #include <map>
@@ -23,7 +23,7 @@ namespace enlist {
 /// The name of the value in the store (Contents::values) with the state of the last rotation.
 inline constexpr const char* kRotationValue = "key-rotation";
 
-/// Writes the state to the store. Fails with kConflict if it has changed since it was seen.
+/// Stores the state of the rotation. Fails with kConflict if the stored state is not `seen` any more.
 struct RecordRotation final : plan::Act {
   RecordRotation(core::Json as_seen, core::Json to_store) : seen(std::move(as_seen)), next(std::move(to_store)) {}
   [[nodiscard]] core::Json describe() const override {
@@ -33,8 +33,8 @@ struct RecordRotation final : plan::Act {
   core::Json seen, next;
 };
 
-/// Replaces the file of the auth key. The keys are never part of an act. Fails with kConflict if the file has changed since it
-/// was seen.
+/// Replaces the file of the auth key. The act contains no secrets. Fails with kConflict if the file does not have `revision`
+/// any more.
 struct WriteAuthKey final : plan::Act {
   WriteAuthKey(std::string revision_seen, KeyChange to_write)
       : revision(std::move(revision_seen)), change(std::move(to_write)) {}
@@ -60,10 +60,10 @@ struct RotationObserved {
 };
 
 [[nodiscard]] plan::Plan plan_rotation(const RotationObserved& observed);
-/// Returns the status of the last rotation for administrators, as GET /v1/rotation answers it.
+/// Returns the status of the last rotation, which is the body of the reply to GET /v1/rotation.
 [[nodiscard]] core::Json rotation_status(const RotationObserved& observed);
 
-/// Returns the revision of the key file that the pool file has to carry; "": none.
+/// Returns Rotation::mark, the revision of the key file that the pool file has to contain; "": none.
 [[nodiscard]] std::string key_mark_of(const std::map<std::string, core::Json>& values);
 
 }  // namespace enlist

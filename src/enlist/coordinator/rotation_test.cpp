@@ -1,4 +1,4 @@
-// The rotation at the coordinator: what administrators ask for, who holds the key, the file, and the plan.
+// Tests the coordinator's part of the rotation: requests of administrators, the holders of the key, the key file, and the plan.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -124,7 +124,7 @@ TEST(RotatingTest, FactsOfTheConfiguration) {
   EXPECT_THAT(plain.accounting_hosts, ElementsAre());
 }
 
-/// The whole of it without agents: a store, a file and a plan.
+/// A rotation that has begun, without agents: a store, a key file and the plan.
 struct RotationPlanTest : ::testing::Test {
   RotationPlanTest() {
     host.files["/etc/slurm/slurm.conf"] = "ClusterName=c\nSlurmctldHost=a\n";
@@ -220,7 +220,7 @@ TEST_F(RotationPlanTest, AnErrorOfTheWriteIsShown) {
             "the key file is not written: /etc/slurm/slurm.jwks: No space left on device");
 }
 
-/// All have loaded the file of Spread. slurmctld is to load it, or has.
+/// A rotation in Spread whose file all daemons but slurmctld have loaded. slurmctld is to load the file, or has loaded it.
 struct RotationMarkTest : RotationPlanTest {
   RotationMarkTest() {
     act();

@@ -20,13 +20,13 @@ namespace {
 using core::ErrorCode;
 using namespace std::chrono_literals;
 
-/// From a request with a wrong token to its answer, so that the time says nothing about tokens.
+/// The delay of the answer to each wrong token, so that the time of the answer reveals nothing about tokens.
 constexpr core::Duration kWrongTokenAfter = 300ms;
 constexpr int kWrongTokensASecond = 10;
 constexpr int kLongestWait = 30000;
 constexpr std::size_t kLongestLine = 1000;
 constexpr std::size_t kMostRefused = 100;
-/// So many steps of a report are kept: it matters only whether there are any.
+/// The largest number of steps of a report that is stored. More are not needed: it matters only whether there are any.
 constexpr std::size_t kMostSteps = 100;
 constexpr std::int64_t kLongestLifetime = 7LL * 24 * 3600;
 constexpr std::int64_t kLongestToken = 30LL * 24 * 3600, kMostUses = 10000;
@@ -81,7 +81,6 @@ core::Result<T> read_body(const net::HttpRequest& request) {
   return from_json<T>(*json);
 }
 
-/// Returns one line of printable text. Agents write it, and people read it.
 /// Returns the names of removed pools whose lines slurmctld still has, or may still have.
 core::Json dropping(const Contents& contents, const std::map<std::string, Pool>& there) {
   std::set<std::string> out;
@@ -98,6 +97,7 @@ core::Json dropping(const Contents& contents, const std::map<std::string, Pool>&
   return out;
 }
 
+/// Returns a text of a client as one printable line of about kLongestLine characters at most, because people read it.
 std::string one_line(std::string text) {
   if (text.size() > kLongestLine) text = text.substr(0, kLongestLine) + "...";
   return without_controls(std::move(text));
@@ -158,7 +158,7 @@ void Server::join(const net::HttpRequest& request, Reply reply) {
                     .hostname = wish->hostname,
                     .slurm_version = wish->slurm_version,
                     .conf = wish->conf};
-  // Wrong tokens cost no transaction.
+  // Check the token before the commit, so that a wrong token causes no commit.
   if (auto good = check_token(store_.contents(), ask.token, ask.key, loop_.clock().wall()); !good)
     return refuse_token(ask, reply, good.error());
   if (auto usable = check_host_keys(*wish, files_.key_file(), files_.key_revision()); !usable)
@@ -218,7 +218,7 @@ void Server::serve(const net::HttpRequest& request, Reply reply) {
   reply(refusal(403, why));
 }
 
-/// Logs at most one refusal of a key, and kMostRefused in all, in a minute.
+/// Logs at most one refusal for each key, and at most kMostRefused refusals, in a minute.
 void Server::log_refused(const net::HttpRequest& request, const std::string& why) {
   const core::MonoTime now = loop_.clock().mono();
   if (now - minute_began_ >= 1min) {
@@ -267,13 +267,13 @@ void Server::sync(const net::HttpRequest& request, const Node& node, Reply reply
         if (alive.expired()) return;
         if (!result) return reply(refusal(result.error()));
         callbacks_.heard(name);
-        // Slurm may show the slurmd that the report is about before the next poll is due.
+        // Poll Slurm soon: it may already show the slurmd of this report.
         if (sync.report.running) clusters_.poll_soon(options_.cluster);
         settle(name, sync, reply);
       });
 }
 
-/// Answers now if there is something new, or else when there is, or when the wait is over.
+/// Answers at once if the reply differs from the one that the agent has, or else when it does, or when `wait_ms` is over.
 void Server::settle(const std::string& node, const Sync& sync, Reply reply) {
   if (const auto earlier = waiters_.extract(node); !earlier.empty())
     answer_if_new(node, earlier.mapped().revision, earlier.mapped().reply, true);
@@ -287,7 +287,7 @@ void Server::settle(const std::string& node, const Sync& sync, Reply reply) {
   waiters_.insert_or_assign(node, std::move(waiter));
 }
 
-/// Returns false, and does not answer, if the agent knows everything already, unless it is to be answered `anyway`.
+/// Answers the agent and returns true, if the reply has another revision than `revision`, is a refusal, or with `anyway`.
 bool Server::answer_if_new(const std::string& node, const std::string& revision, const Reply& reply, bool anyway) {
   const auto found = store_.contents().nodes.find(node);
   if (found == store_.contents().nodes.end() || found->second.revoked) {
@@ -296,7 +296,7 @@ bool Server::answer_if_new(const std::string& node, const std::string& revision,
   }
   const core::Result<Desired> desired = desired_of(store_.contents(), found->second, files_.facts(), files_.key_revision());
   if (!desired) {
-    // The agent keeps what it has.
+    // The agent goes on with the last Desired that it got.
     reply(refusal(503, desired.error().message));
     return true;
   }
@@ -314,7 +314,7 @@ std::string Server::pool_words(const std::string& node) const {
   return pool == store_.contents().pools.end() ? std::string() : pool->second.node_conf;
 }
 
-// What a node is told takes some time to work out, and most changes are about one of many nodes.
+// Computes the reply only for agents that the changes concern: that takes some time, and most changes are about one node.
 void Server::changed(const Changes& changes) {
   for (auto at = waiters_.begin(); at != waiters_.end();) {
     const bool concerned =
@@ -482,7 +482,7 @@ void Server::serve_nodes(const std::string& verb, const net::HttpRequest& reques
   if (verb == "drain" && (reason.empty() || one_line(reason) != reason || slurm::held_by(reason, slurm::Owner::kEnlistment)))
     return reply(refusal(422, "the reason must be one line, and not one of slurm-enlist's own"));
   if (verb == "drain") return set_state(verb, nodes.front(), reason, "Slurm: ", std::move(reply));
-  // A node that leaves, or gets other words, would be drained again.
+  // First cancel a leave or a restart with other parameters, because the coordinator would drain the node again.
   const Node& node = store_.contents().nodes.at(nodes.front());
   const bool keeps = node.leaving.wanted || node.configuring.restarts();
   store_.commit([nodes](const Contents& now) { return enlist::keep(now, nodes); },
@@ -512,7 +512,7 @@ void Server::remove_pool(const net::HttpRequest& request, Reply reply) {
   if (!body || !body->is_object()) return reply(refusal(422, "the body is not a JSON object"));
   const std::string name = core::get_string(*body, {"name"});
   const bool force = core::get_bool(*body, {"force"});
-  // A job that was submitted just now is not in the snapshot yet.
+  // Ask Slurm now, because the snapshot may lack a job that was submitted just before.
   clusters_.live_jobs(
       options_.cluster, [this, alive = std::weak_ptr(alive_), name, force, reply = std::move(reply)](LiveJobs jobs) {
         if (alive.expired()) return;
@@ -574,7 +574,7 @@ void Server::serve_rotation(const std::string& verb, const net::HttpRequest& req
       return begin_rotation(contents, files_.keys(), kid, names, std::chrono::seconds(lifetime), now);
     };
   } else if (verb == "/acknowledge") {
-    // Only what is asked for now: the file may not be that of the phase yet.
+    // Only hosts that the status asks for now can be acknowledged: the key file may not be that of the phase yet.
     change = [this, names, phase = core::get_string(*body, {"phase"})](const Contents& contents) {
       return acknowledge(contents, callbacks_.rotation(), names, phase);
     };

@@ -1,8 +1,8 @@
 // Answers the requests of enlist/wire/messages.hpp: those of hosts that join, of agents, and of administrators. The sockets are
-// in coordinator.hpp.
+// in process.cpp.
 //
-// Requires of a request that HttpRequest::peer_key is the key that the client has proved to have.
-// Guarantees: an agent reads and writes about its own node only. No secret is in a log or in an error.
+// Requires that HttpRequest::peer_key is the fingerprint of the key that the client has proved to have.
+// Guarantees: an agent reads and changes the data of its own node only. No secret is in a log or in an error.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +29,8 @@ struct ServerOptions {
   std::string admin;             ///< The fingerprint of the administrators' key.
   std::string own;               ///< The fingerprint of the coordinator's key, for tokens.
   std::string host;              ///< The name or address of the coordinator, for tokens.
-  std::uint16_t join_port = 0;   ///< The listener for joining, for tokens.
-  std::uint16_t agent_port = 0;  ///< The listener for agents, for hosts that join.
+  std::uint16_t join_port = 0;   ///< The port of the listener for joining, for tokens.
+  std::uint16_t agent_port = 0;  ///< The port of the listener for agents, for hosts that join.
   slurm::ClusterKey cluster;
 };
 
@@ -38,9 +38,9 @@ class Server {
  public:
   using Reply = std::function<void(net::HttpResponse)>;
   struct Callbacks {
-    /// Called for each report of an agent, before it is stored. Returns whether it is to be stored.
+    /// Called for each report of an agent, before it is stored. Returns whether the report is to be stored.
     std::function<bool(const Node& node, const Report& report)> reports;
-    std::function<void(const std::string& node)> heard;  ///< Called for each report of an agent, after it is in the store.
+    std::function<void(const std::string& node)> heard;  ///< Called for each report of an agent, after it is stored or ignored.
     std::function<core::Json()> rotation;                ///< Returns the status of the rotation of the auth key.
   };
   Server(core::Loop& loop, core::Random& random, core::Logger& log, Store& store, slurm::Clusters& clusters, SlurmFiles& files,
@@ -49,27 +49,26 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  /// Answers a request on the listener for joining. A wrong token is answered after a constant time. At most ten of them a
-  /// second are looked at; the others are answered with 429.
+  /// Answers a request on the listener for joining. The answer to a wrong token is delayed by a constant time. After ten wrong
+  /// tokens in a second, further ones are answered with 429 and not logged.
   void join(const net::HttpRequest& request, Reply reply);
   /// Answers a request on the listener for agents and administrators.
   void serve(const net::HttpRequest& request, Reply reply);
-  /// Reports whether requests with this key are answered on the listener for agents and administrators with more than a
-  /// refusal.
+  /// Reports whether the key is that of the administrators or of a node that is not revoked. serve() refuses all other keys.
   [[nodiscard]] bool knows(const std::string& key) const;
-  /// Answers the agents that wait for something that has changed. Call it after each change of the store.
+  /// Answers the waiting agents whose reply has changed because of `changes`. Call it after each change of the store.
   void changed(const Changes& changes);
-  /// The same for all agents. Call it after each change of SlurmFiles.
+  /// Answers the waiting agents whose reply has changed for any cause. Call it after each change of SlurmFiles.
   void changed();
-  /// Answers all agents that wait, now.
+  /// Answers all waiting agents at once.
   void stop();
 
  private:
   /// An agent that waits for a change.
   struct Waiter {
     Reply reply;
-    std::string revision;  ///< The agent has this.
-    std::string words;     ///< Those of the pool, when the agent was last told.
+    std::string revision;  ///< Sync::revision of the agent's request.
+    std::string words;     ///< pool_words() when the wait began.
     std::unique_ptr<core::Timer> limit;
   };
   [[nodiscard]] SlurmNow slurm_now() const;
@@ -77,7 +76,7 @@ class Server {
   void joined(const JoinAsk& ask, const Joined& got, const core::Result<void>& result, const Reply& reply);
   void refuse_token(const JoinAsk& ask, const Reply& reply, const core::Error& error);
   void log_refused(const net::HttpRequest& request, const std::string& why);
-  /// Returns a reply that also logs refusals.
+  /// Returns a Reply that logs the response if it is a refusal, and passes it on to `reply`.
   Reply logged(const std::string& path, Reply reply);
   void serve_admin(const net::HttpRequest& request, Reply reply);
   void serve_node(const net::HttpRequest& request, const Node& node, Reply reply);
@@ -89,11 +88,11 @@ class Server {
   void make_pool(const net::HttpRequest& request, Reply reply);
   void make_token(const net::HttpRequest& request, Reply reply);
   void remove_pool(const net::HttpRequest& request, Reply reply);
-  /// Changes nodes by one of the decisions of leaving.hpp, and answers with their records.
+  /// Commits `change`, a decision about nodes from leaving.hpp or node_words.hpp, and answers with the records of these nodes.
   void change_nodes(std::vector<std::string> nodes, const std::string& what, Store::Change change, Reply reply);
   /// Handles requests about nodes: /v1/nodes/VERB.
   void serve_nodes(const std::string& verb, const net::HttpRequest& request, Reply reply);
-  /// `trouble`: the beginning of the error if Slurm refuses it.
+  /// Drains or resumes a node in Slurm. `trouble`: the beginning of the error if Slurm refuses the request.
   void set_state(const std::string& verb, const std::string& node, const std::string& reason, const std::string& trouble,
                  Reply reply);
   void end_jobs(const net::HttpRequest& request, Reply reply);
@@ -109,11 +108,11 @@ class Server {
   ServerOptions options_;
   SlurmRequests slurm_requests_;
   Callbacks callbacks_;
-  std::map<std::string, Waiter> waiters_;  ///< By node.
-  core::MonoTime second_began_;            ///< The second in which failures_ were counted.
-  int failures_ = 0;
-  core::MonoTime minute_began_;    ///< The minute to which refused_ belongs.
-  std::set<std::string> refused_;  ///< The keys whose refusal was logged.
+  std::map<std::string, Waiter> waiters_;  ///< By the name of the node.
+  core::MonoTime second_began_;            ///< When the second began in which failures_ are counted.
+  int failures_ = 0;                       ///< The number of wrong tokens in this second.
+  core::MonoTime minute_began_;            ///< When the minute began for which refused_ is.
+  std::set<std::string> refused_;          ///< The keys whose refusal was logged in this minute.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

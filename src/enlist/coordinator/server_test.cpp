@@ -28,7 +28,7 @@ const std::string kAdmin(64, 'a'), kOwn(64, 'c'), kHost(64, '1'), kOtherHost(64,
 const std::string kBase = "/slurm/v0.0.45";
 const std::string kAuthKey = "the content of slurm.key";
 
-/// Bytes that differ from call to call.
+/// Returns other bytes at each call.
 struct CountingRandom final : core::Random {
   std::uint64_t below(std::uint64_t) override { return 0; }
   std::string bytes(std::size_t n) override { return std::string(n, static_cast<char>(++calls)); }
@@ -377,7 +377,7 @@ TEST_F(ServerTest, WhatConcernsOthersIsNoWorkForAnAgentThatWaits) {
   const std::string revision = core::get_string(body(sync(kReport)), {"revision"});
   const Answer waits = sync(kReport, revision, 30000);
   loop.advance(0s);
-  // It would be found if this agent were looked at.
+  // This change is not reported to the server. If the server computed the reply of this agent, it would find the change.
   store.set().nodes["gpu-1"].message = "news";
   commit({.nodes = {{"gpu-3", Node{.name = "gpu-3", .pool = "gpu", .key = kOtherHost}}}});
   commit({.pools = {{"gpu", Pool{.name = "gpu", .next_number = 4}}, {"cpu", Pool{.name = "cpu"}}}});
@@ -679,7 +679,7 @@ TEST_F(ServerTest, ANodeGetsOtherWords) {
   EXPECT_EQ(body(sync({}))["desired"]["leave"], "");
 }
 
-// Slurm may have lost the record that was made with the words.
+// Slurm may have lost the record that slurmd registered with these parameters.
 TEST_F(ServerTest, AnInvalidNodeGetsItsWordsAgain) {
   Node& node = joined();
   node.node_conf = "RealMemory=500";
@@ -780,7 +780,7 @@ TEST_F(ServerTest, PeopleDrainAndResumeAsWithScontrol) {
   EXPECT_EQ(posted[1]["reason"], "Not responding") << "a reason that is left over would stand for the next drain of Slurm";
   EXPECT_EQ(told(ask("POST", "/v1/nodes/resume", of_nodes({"other"}))).substr(0, 3), "404") << "it is no node of ours";
 
-  // What has been done is said, too.
+  // If Slurm refuses to resume the node, the error also says that the leave was cancelled.
   http.on("POST", kBase + "/node/gpu-1", slurm::testing::error(500, 2014, "Invalid node state"));
   EXPECT_THAT(told(ask("POST", "/v1/nodes/resume", of_nodes({"gpu-1"}))), HasSubstr(" Slurm: "));
   store.set().nodes["gpu-1"].leaving.wanted = true;

@@ -12,7 +12,7 @@
 namespace enlist {
 namespace {
 
-/// Returns the names of the records of a kind: "NodeSet".
+/// Returns the names of the records of a kind, such as "NodeSet". Leaves out records of defaults.
 std::set<std::string> names_in(const slurm::conf::Conf& conf, std::string_view kind) {
   std::set<std::string> out;
   for (const slurm::conf::Entry& entry : conf.entries()) {
@@ -21,7 +21,7 @@ std::set<std::string> names_in(const slurm::conf::Conf& conf, std::string_view k
   return out;
 }
 
-/// Returns the item KEY=VALUE of a comma list, or "".
+/// Returns the value of the item KEY=VALUE in a list with commas, or "".
 std::string item_of(const std::optional<std::string>& list, std::string_view key) {
   std::string_view rest = list ? std::string_view(*list) : std::string_view();
   while (!rest.empty()) {
@@ -34,7 +34,7 @@ std::string item_of(const std::optional<std::string>& list, std::string_view key
   return {};
 }
 
-/// Returns a number of seconds in a comma list; `otherwise` if it is not there.
+/// Returns the value of an item KEY=VALUE in a list with commas as a number; `otherwise` if it is missing or not above 0.
 std::int64_t seconds_in(const std::optional<std::string>& list, std::string_view key, std::int64_t otherwise) {
   const std::string text = item_of(list, key);
   std::int64_t out = 0;
@@ -72,7 +72,7 @@ std::string controller_of(std::string_view host, std::string_view port) {
 }  // namespace
 
 core::Result<SlurmFacts> facts_of(std::string_view text, std::string_view pool_file) {
-  // Include lines and words of later releases are problems to the model. slurmctld is the judge of both.
+  // Ignores the problems that the parser reports, such as Include lines and keys of later releases: slurmctld checks the file.
   const slurm::conf::Conf conf = slurm::conf::parse(slurm::conf::Kind::kSlurm, text).conf;
   SlurmFacts out;
   out.cluster_name = conf.get("ClusterName").value_or("");
@@ -81,25 +81,25 @@ core::Result<SlurmFacts> facts_of(std::string_view text, std::string_view pool_f
   const std::string_view port = std::string_view(ports).substr(0, ports.find('-'));
   for (const std::string& host : conf.get_all("SlurmctldHost")) {
     out.controller_names.push_back(host.substr(0, host.find('(')));
-    // slurmd ends if a host is named twice.
+    // slurmd exits if --conf-server names a host twice.
     std::string controller = controller_of(host, port);
     if (std::ranges::find(out.controllers, controller) == out.controllers.end())
       out.controllers.push_back(std::move(controller));
   }
   if (out.controllers.empty()) return core::fail(core::ErrorCode::kInvalid, "SlurmctldHost is not set");
   out.slurm_user = conf.get("SlurmUser").value_or("root");
-  // A user may be given as "name(uid)".
+  // SlurmUser may have the form "name(uid)".
   out.slurm_user = out.slurm_user.substr(0, out.slurm_user.find('('));
   out.jwt_key = item_of(conf.get("AuthAltParameters"), "jwt_key");
   if (out.jwt_key.empty()) out.jwt_key = item_of(conf.get("AuthInfo"), "jwt_key");
-  // slurm.conf(5), AuthAltParameters: the default.
+  // The default path: see slurm.conf(5), AuthAltParameters.
   if (out.jwt_key.empty()) out.jwt_key = conf.get("StateSaveLocation").value_or("/var/spool") + "/jwt_hs256.key";
   if (const auto limit = conf.get("MaxNodeCount")) out.max_node_count = whole_number(*limit);
   out.node_sets = names_in(conf, "NodeSet");
   out.node_sets.merge(names_in(slurm::conf::parse(slurm::conf::Kind::kSlurm, pool_file).conf, "NodeSet"));
   out.partitions = names_in(conf, "PartitionName");
   out.accounting_hosts = accounting_hosts_in(conf);
-  // The defaults of auth_slurm.h and of slurm.conf(5).
+  // The defaults are those of auth_slurm.h (ttl) and of slurm.conf(5) (cred_expire).
   out.signed_for_s =
       std::max(seconds_in(conf.get("AuthInfo"), "ttl", 60), seconds_in(conf.get("AuthInfo"), "cred_expire", 120));
   return out;

@@ -1,4 +1,4 @@
-// What the coordinator takes from slurm.conf. Pure.
+// The settings that the coordinator reads from slurm.conf. Pure.
 #pragma once
 
 #include <cstdint>
@@ -17,17 +17,17 @@ struct SlurmFacts {
   std::vector<std::string> controllers;  ///< "host:port" for slurmd's --conf-server, the primary first. IPv6 in brackets.
   std::string slurm_user = "root";
   std::string jwt_key;                        ///< The path of the key that signs tokens for slurmrestd.
-  std::optional<std::size_t> max_node_count;  ///< nullopt: there is no limit, or none that can be read.
-  std::set<std::string> node_sets;            ///< The names of all NodeSets, whoever wrote them.
-  std::set<std::string> partitions;           ///< The names of all partitions but those of the pool file.
+  std::optional<std::size_t> max_node_count;  ///< MaxNodeCount. nullopt: it is not set, or is not a number.
+  std::set<std::string> node_sets;            ///< The names of all NodeSets, including those of the pool file.
+  std::set<std::string> partitions;           ///< The names of all partitions except those of the pool file.
   std::vector<std::string> controller_names;  ///< The names of the SlurmctldHosts, without addresses, the primary first.
-  std::vector<std::string> accounting_hosts;  ///< Where slurmdbd runs. Empty: there is none.
-  std::int64_t signed_for_s = 120;  ///< How long what an auth key has signed is accepted (AuthInfo: ttl, cred_expire).
+  std::vector<std::string> accounting_hosts;  ///< The hosts of slurmdbd. Empty: there is no slurmdbd.
+  std::int64_t signed_for_s = 120;            ///< For how many seconds Slurm accepts a signature (AuthInfo: ttl, cred_expire).
   friend bool operator==(const SlurmFacts&, const SlurmFacts&) = default;
 };
 
-/// Reads slurm.conf(5). `text`: the file, and behind it the files that it includes, without the pool file. Error: kInvalid if
-/// there is no ClusterName or no SlurmctldHost.
+/// Parses slurm.conf(5). `text`: slurm.conf, followed by the files that it includes except the pool file. `pool_file`: the text
+/// of the pool file, of which only the NodeSets count. Error: kInvalid if there is no ClusterName or no SlurmctldHost.
 [[nodiscard]] core::Result<SlurmFacts> facts_of(std::string_view text, std::string_view pool_file = {});
 
 }  // namespace enlist

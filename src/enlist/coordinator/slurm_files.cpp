@@ -26,7 +26,7 @@ core::Result<AuthKey> read_auth_key(Host& host, const std::filesystem::path& slu
     if (!content) return std::unexpected(content.error().with("the auth key"));
     if (content->empty()) return core::fail(core::ErrorCode::kInvalid, std::string(file) + " is empty");
     AuthKey out{std::string(file), key_revision(file, *content), *std::move(content)};
-    // A slurmd that starts with such a file ends. It may be half written.
+    // An invalid file must not get to the hosts, because slurmd exits if it starts with one. The file may be half written.
     if (const auto keys = key_set_of(file, out.revision, out.content); file == kJwksFile && !keys)
       return std::unexpected(keys.error().with("the auth key"));
     return out;
@@ -58,7 +58,7 @@ core::Result<SlurmFacts> read_facts(Host& host, const std::filesystem::path& slu
   const auto included = read_included(host, slurm_conf, *text);
   if (!included) return std::unexpected(included.error());
   for (const auto& [name, content] : *included) *text += "\n" + content;
-  // The NodeSets of pools that the store may have lost.
+  // The NodeSets in the pool file count too, because the store may have lost their pools.
   const core::Result<std::string> pools = host.read(slurm_conf.parent_path() / kPoolFile);
   core::Result<SlurmFacts> facts = facts_of(*text, pools ? *pools : "");
   if (!facts) return std::unexpected(facts.error().with(slurm_conf.string()));

@@ -59,10 +59,10 @@ TEST_F(SlurmFilesTest, KeysOfSlurmJwksWin) {
   ASSERT_TRUE(key) << key.error().message;
   EXPECT_EQ(key->file, "slurm.jwks");
   EXPECT_EQ(key->content, keys);
-  // Each slurmd that starts with such a file ends.
+  // slurmd exits if it starts with such a file, so the coordinator must not send it to hosts.
   host.files["/etc/slurm/slurm.jwks"] = keys.substr(0, 40);
   EXPECT_EQ(read_auth_key(host, files.slurm_conf()).error().message, "the auth key: slurm.jwks is not JSON");
-  // A file that cannot be read is not a missing one.
+  // An error of reading slurm.jwks does not count as a missing file, for which slurm.key would be read.
   host.unreadable = "/etc/slurm/slurm.jwks";
   EXPECT_EQ(read_auth_key(host, files.slurm_conf()).error().code, core::ErrorCode::kUnavailable);
 }

@@ -12,7 +12,7 @@ namespace {
 using core::ErrorCode;
 using Queue = std::vector<std::shared_ptr<const slurm::accounting::QueuedJob>>;
 
-/// Reports whether the job runs on one of the nodes. Error: kUnavailable if nobody can tell.
+/// Reports whether the job runs on one of the nodes. Error: kUnavailable if the job's nodes cannot be read.
 core::Result<bool> runs_on(const slurm::accounting::QueuedJob& job, const std::set<std::string>& nodes) {
   if (!job.running() || job.flags.contains("COMPLETING")) return false;
   const auto names = core::expand_hostlist(job.nodes);
@@ -53,7 +53,8 @@ void SlurmRequests::resume(const std::string& node, Done<void> done) {
   if (to == nullptr) return;
   slurm::NodeUpdate update;
   update.state = "RESUME";
-  // Slurm before 26.05 keeps the reason, and would give it to a drain of its own as well. An empty one would change nothing.
+  // Slurm before 26.05 does not clear the reason, and would reuse it for a drain of its own. "Not responding" is a reason that
+  // slurmctld overwrites. An empty reason would change nothing.
   update.reason = slurm::kNotResponding;
   to->update_node(node, update, [this, alive = std::weak_ptr(alive_), done = std::move(done)](core::Result<void> result) {
     if (!alive.expired()) clusters_.poll_soon(cluster_);
@@ -94,7 +95,7 @@ void SlurmRequests::end_next(const std::shared_ptr<Ending>& ending) {
   to->cancel_job(core::get_string(job, {"job"}),
                  [this, alive = std::weak_ptr(alive_), ending, &job](const core::Result<void>& result) {
                    if (alive.expired()) return;
-                   // A job that has ended meanwhile is what was wanted.
+                   // If the job has ended meanwhile, the result is the same.
                    if (!result && result.error().code != ErrorCode::kNotFound) job["error"] = result.error().message;
                    end_next(ending);
                  });

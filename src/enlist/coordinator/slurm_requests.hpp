@@ -1,6 +1,6 @@
-// What administrators ask of Slurm through the coordinator: they drain and resume nodes, and end jobs.
+// Requests of administrators to Slurm through the coordinator: to drain and resume nodes, and to end jobs.
 //
-// These requests do what people want at once, as scontrol and scancel do. No plan decides them, and nothing repeats them.
+// These requests are sent to Slurm at once, like those of scontrol and scancel. They are part of no plan, and are not repeated.
 #pragma once
 
 #include <functional>
@@ -22,13 +22,15 @@ class SlurmRequests {
 
   SlurmRequests(slurm::Clusters& clusters, slurm::ClusterKey cluster) : clusters_(clusters), cluster_(std::move(cluster)) {}
 
-  /// Drains a node with the reason of the caller, which replaces any other. Errors: those of slurm::Client.
+  /// Drains a node with `reason`, which replaces any other reason. Errors: those of slurm::Client; kUnavailable (there is no
+  /// client yet).
   void drain(const std::string& node, const std::string& reason, Done<void> done);
-  /// Returns a node to service, whoever has drained it or set it down.
+  /// Resumes a node, whoever has drained it or set it down. Errors: those of drain().
   void resume(const std::string& node, Done<void> done);
-  /// Cancels the jobs that Slurm, asked now, has on the nodes. A job that also holds other nodes ends there too.
-  /// Returns an object for each: "job", "name", "user", "partition", "nodes", and "error" if it could not be cancelled. Jobs
-  /// that are completing are left out. Error: kUnavailable, also if the nodes of a job cannot be read: then no job is ended.
+  /// Lists the jobs of Slurm and cancels those that run on the nodes. A job that also runs on other nodes ends there too.
+  /// `done` gets an object for each: "job", "name", "user", "partition", "nodes", and "error" if the job could not be
+  /// cancelled. Leaves out completing jobs. Error: kUnavailable, also if the nodes of a job cannot be read: then no job is
+  /// ended.
   void end_jobs(std::set<std::string> nodes, Done<core::Json> done);
 
  private:

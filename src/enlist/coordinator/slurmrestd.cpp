@@ -7,10 +7,10 @@ namespace enlist {
 Command slurmrestd_command(const SlurmrestdOptions& options) {
   return {.arguments = {options.program, "-a", "rest_auth/jwt", "-s", "openapi/slurmctld", "unix:" + options.socket.string()},
           .environment = {"SLURM_CONF=" + options.slurm_conf.string(), "SLURM_JWT=daemon",
-                          // Without these two it ends where a container forbids unshare(2).
+                          // Without these two, slurmrestd exits in a container that forbids unshare(2).
                           "SLURMRESTD_SECURITY=disable_unshare_files,disable_unshare_sysv",
-                          // It logs each request, and takes an answer without news for an error. Why it does not start, it
-                          // logs all the same.
+                          // Otherwise slurmrestd logs each request, and logs a reply without changes as an error. At this
+                          // level, it still logs why it cannot start.
                           "SLURMRESTD_DEBUG=fatal"},
           .user = options.user,
           .folder = options.socket.parent_path()};
@@ -26,7 +26,7 @@ Slurmrestd::Slurmrestd(core::Loop& loop, core::Logger& log, Host& host, Supervis
       connection_(loop, clusters, std::move(cluster)) {}
 
 void Slurmrestd::use(const SlurmFacts& facts) {
-  // slurmrestd reads slurm.conf when it starts.
+  // slurmrestd reads slurm.conf only when it starts, so other controllers need a restart.
   const bool moved = facts_ && facts_->controllers != facts.controllers;
   const bool other_key = !facts_ || facts_->jwt_key != facts.jwt_key || facts_->cluster_name != facts.cluster_name ||
                          facts_->slurm_user != facts.slurm_user;

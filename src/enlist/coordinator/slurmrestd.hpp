@@ -1,8 +1,9 @@
-// The coordinator's own slurmrestd: starts it, and connects to it.
+// Starts the coordinator's own slurmrestd, and connects to it.
 //
-// slurmrestd refuses to run as root and as SlurmUser, so it runs as a user of its own, who needs no key: with SLURM_JWT=daemon
-// it passes on the token of each request, which slurmctld checks. It listens on a Unix socket in a folder of its user alone, so
-// that no other user can take its place and get the tokens, or ask it anything.
+// slurmrestd refuses to run as root and as SlurmUser, so it runs as a user of its own. This user needs no key: with
+// SLURM_JWT=daemon, slurmrestd passes on the token of each request, and slurmctld checks the token. slurmrestd listens on a
+// Unix socket in a folder that belongs to its user alone, so that no other user can take its place, get the tokens, or send
+// requests.
 #pragma once
 
 #include <filesystem>
@@ -26,10 +27,10 @@ struct SlurmrestdOptions {
   std::filesystem::path slurm_conf = "/etc/slurm/slurm.conf";
 };
 
-/// Starts a program that must always run: supervise() of enlist/host/host.hpp, or that of a test.
+/// Starts a program that must always run: supervise() of enlist/host/host.hpp, or a function of a test.
 using Supervise = std::function<std::unique_ptr<Supervised>(Command command, std::function<void()> changed)>;
 
-/// Returns the command that runs slurmrestd. It has only the plugins that the coordinator uses.
+/// Returns the command that runs slurmrestd with only the plugins that the coordinator uses.
 [[nodiscard]] Command slurmrestd_command(const SlurmrestdOptions& options);
 
 class Slurmrestd {
@@ -37,7 +38,8 @@ class Slurmrestd {
   /// `host` is used on other threads, and must outlive the loop.
   Slurmrestd(core::Loop& loop, core::Logger& log, Host& host, Supervise supervise, slurm::Clusters& clusters,
              slurm::ClusterKey cluster, SlurmrestdOptions options);
-  /// Starts slurmrestd and connects to it, with a key that is read now. Call it after each change of slurm.conf.
+  /// Starts slurmrestd if it does not run, and connects to it if the key for tokens, the cluster or SlurmUser has changed.
+  /// Restarts slurmrestd if the controllers have changed. Call it after each change of slurm.conf.
   void use(const SlurmFacts& facts);
   /// Call it for each change of Slurm.
   void changed(const slurm::Change& change) { connection_.changed(change); }

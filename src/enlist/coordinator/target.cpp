@@ -40,7 +40,7 @@ core::Result<Changes> forget(const Contents& now, const ForgetNode& act) {
                  .values = {{departed_value(act.seen.name), to_json(departed(act.seen))}}};
 }
 
-/// `returns`: the node is among the nodes again. Otherwise it is forgotten.
+/// Removes a node from the departed nodes. `returns`: adds the node to Contents::nodes again.
 Changes end_departure(const Contents& now, const std::string& name, bool returns) {
   auto node = departed_node(now.values, name);
   Changes changes{.values = {{departed_value(name), std::nullopt}}};
@@ -82,7 +82,7 @@ StoreTarget::StoreTarget(Store& store, std::function<std::optional<core::MonoTim
       done({std::unexpected(result.error()), {}});
     });
   };
-  // The host may have returned while the act waited.
+  // Fails if the agent has reported since `since`: the host may have returned while the act waited.
   const auto if_silent = [this, commit](const std::string& node, std::optional<core::MonoTime> since, Store::Change change,
                                         const Done& done) {
     commit(

@@ -1,4 +1,4 @@
-// Carries out the acts that change the coordinator's own records. Acts on Slurm are carried out by slurm::Target.
+// Carries out the acts that change the coordinator's own records of nodes and pools. slurm::Target carries out acts on Slurm.
 #pragma once
 
 #include <functional>
@@ -11,10 +11,10 @@
 
 namespace enlist {
 
-/// Its acts need no gates: when an act is done, the contents of the store show it.
+/// The acts need no gates, because the contents of the store show the result as soon as an act is done.
 class StoreTarget final : public plan::Target {
  public:
-  /// `heard_at` returns when the agent of a node was last heard of; nullopt: never by this process.
+  /// `heard_at` returns when the agent of a node last reported to this process; nullopt: never.
   StoreTarget(Store& store, std::function<std::optional<core::MonoTime>(const std::string& node)> heard_at);
 
  private:

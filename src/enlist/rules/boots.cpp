@@ -6,7 +6,7 @@
 namespace enlist {
 namespace {
 
-/// So many boots of a node are remembered.
+/// The number of boots of a node that are remembered.
 constexpr std::size_t kMost = 16;
 
 }  // namespace
@@ -27,7 +27,7 @@ std::string Boots::two_hosts(core::MonoTime now) const {
   if (!returned_at_ || now - *returned_at_ >= kTwoHostsFor) return "";
   const auto text = [](const Boot& boot) { return boot.hostname + " (boot " + boot.id + ")"; };
   std::string one = text(boots_.back()), other = text(boots_.at(boots_.size() - 2));
-  // Whichever has reported last.
+  // The message must not depend on which host has reported last.
   if (other < one) std::swap(one, other);
   return "two hosts use the key of this node, as after a disk was copied: " + one + " and " + other +
          ". On the copy, stop slurm-enlist-agent and slurmd, remove /var/lib/slurm-enlist, and join with a new token";

@@ -1,4 +1,4 @@
-// Notices that two hosts use the key of one node, as after the disk of a host was copied.
+// Detects that two hosts use the key of one node, for example after the disk of a host was copied.
 //
 // Folder src/enlist/rules: the rules of enlistment, shared by the coordinator, the agent and the Juju charms. No I/O. Uses
 // slurm_plan and core.
@@ -12,25 +12,25 @@
 
 namespace enlist {
 
-/// For how long a node counts as that of two hosts after the last sign. Their agents report every 30 s at least.
+/// How long a node counts as used by two hosts after the last sign of it. Each agent reports at least every 30 s.
 inline constexpr core::Duration kTwoHostsFor{120'000};
 
-/// The boots of which agents have reported with the key of one node. A host has another boot id after each boot, and never an
-/// earlier one again. So a boot id that comes back after another one is a sure sign of two hosts.
+/// The boots of which agents have reported with the key of one node. A host gets a new boot id at each boot, and never gets an
+/// earlier one again. So if an earlier boot id is reported again after another one, two hosts use the key.
 class Boots {
  public:
-  /// Takes what a report says. An empty boot id says nothing.
+  /// Records a report of an agent. Ignores a report with an empty boot id.
   void heard(const std::string& boot_id, const std::string& hostname, core::MonoTime at);
-  /// True if no boot was heard of yet.
+  /// True if no report was recorded yet.
   [[nodiscard]] bool empty() const { return boots_.empty(); }
-  /// Returns that two hosts use the key, which ones, and what to do, in one line. "": there is no sign of it.
+  /// Returns which two hosts use the key, and what to do about it, in one line. "": there is no sign of two hosts.
   [[nodiscard]] std::string two_hosts(core::MonoTime now) const;
 
  private:
   struct Boot {
     std::string id, hostname;
   };
-  std::vector<Boot> boots_;  ///< The one that was heard of last is the last one.
+  std::vector<Boot> boots_;  ///< In the order of their last reports, the latest at the end.
   std::optional<core::MonoTime> returned_at_;
 };
 

@@ -15,9 +15,9 @@ namespace {
 using slurm::Holds;
 using slurm::Owner;
 
-/// A slurmd that was started so long before the process of the report is another process.
+/// If the start time of slurmd in Slurm's record is this much before Report::started, it is that of an earlier start.
 constexpr core::Duration kStartTolerance{10'000};
-/// How long slurmd has for a registration before it is asked for the next one.
+/// The first and the longest pause before slurmd is asked to register once more.
 constexpr core::Duration kFirstPause{5'000}, kLongestPause{300'000};
 
 bool has(const std::vector<std::string>& words, const std::string& word) {
@@ -25,7 +25,7 @@ bool has(const std::vector<std::string>& words, const std::string& word) {
 }
 
 struct Resources {
-  std::uint64_t cpus = 0, memory_mib = 0;  ///< 0: not asked for.
+  std::uint64_t cpus = 0, memory_mib = 0;  ///< 0: not in --conf.
 };
 Resources asked_for(const std::string& conf) {
   Resources out;
@@ -63,7 +63,7 @@ std::string less_than_asked(const slurm::Node& record, const Report& report, std
   return "";
 }
 
-/// Judges one node. Every function returns the phase with its message.
+/// Judges one node. Every function that returns a Judged sets the phase and the message.
 class Judging {
  public:
   explicit Judging(const JudgeInput& input)
@@ -78,7 +78,7 @@ class Judging {
     if (!in_.two_hosts.empty()) return {.phase = Phase::kImpostor, .message = in_.two_hosts};
     if (agent_silent() && (record_ == nullptr || not_responding())) return {.phase = Phase::kSilent, .message = silence()};
     Judged out = report_.running ? running() : not_running();
-    // What the agent cannot do is seen although slurmd runs.
+    // The agent may report an error although slurmd runs.
     if (report_.running && !report_.error.empty()) add(out.message, "the agent reports: " + report_.error);
     if (agent_silent()) add(out.message, "its agent has not reported for two minutes");
     if (!report_.note.empty()) add(out.message, report_.note);
@@ -93,9 +93,9 @@ class Judging {
 
   [[nodiscard]] bool agent_silent() const { return in_.heard_at && in_.now - *in_.heard_at >= kSilentAfter; }
   [[nodiscard]] bool not_responding() const { return record_->state.has("NOT_RESPONDING"); }
-  /// True if Slurm was asked since slurmd runs.
+  /// True if the snapshot was requested after slurmd was first seen running unconfirmed.
   [[nodiscard]] bool asked_since() const { return in_.running_since && in_.slurm->requested_at > *in_.running_since; }
-  /// True if slurmd has run for the limit, too.
+  /// True if asked_since(), and slurmd has run unconfirmed for `refused_after`.
   [[nodiscard]] bool waited() const { return asked_since() && in_.now - *in_.running_since >= in_.refused_after; }
   [[nodiscard]] std::string limit() const { return std::to_string(in_.refused_after.count() / 1000) + " s"; }
 
@@ -111,7 +111,7 @@ class Judging {
     return "its agent has not reported for two minutes, and " + slurmd;
   }
 
-  // --- slurmd does not run, as the agent says ---
+  // --- the agent reports that slurmd does not run ---
 
   [[nodiscard]] Judged not_running() const {
     if (!report_.error.empty()) {
@@ -148,7 +148,7 @@ class Judging {
     if (std::string cause = sure_cause(); !cause.empty()) return {.phase = Phase::kRefused, .message = std::move(cause)};
     Judged out{.phase = Phase::kConfirming, .message = "slurmd runs; Slurm does not show it yet"};
     if (waited()) out = {.phase = Phase::kRefused, .message = likely_cause()};
-    // A registration that meets a reconfigure of slurmctld is lost, and slurmd does not repeat it.
+    // A registration during a reconfigure of slurmctld is lost, and slurmd does not repeat it.
     out.register_again = try_again();
     return out;
   }
@@ -168,12 +168,12 @@ class Judging {
     if (may_help) cause = likely_cause();
     return {.phase = Phase::kRefused, .message = lost + ". " + cause, .register_again = may_help && try_again()};
   }
-  /// Reports whether slurmd was just started, so that it registers by itself.
+  /// Reports whether slurmd was started and has not been confirmed since, so that it registers without being asked.
   [[nodiscard]] bool starts() const {
     const auto before = {Phase::kPending, Phase::kStarting, Phase::kConfirming, Phase::kRefused};
     return report_.instance_id != node_.confirmed || std::ranges::find(before, node_.phase) != before.end();
   }
-  /// Reports whether the last registration was carried out, and had its time.
+  /// Reports whether the agent has carried out the last registration, and the pause after it is over.
   [[nodiscard]] bool try_again() const {
     if (!in_.running_since || report_.registrations < node_.registrations) return false;
     const core::MonoTime last = in_.registered_at.value_or(*in_.running_since);
@@ -181,7 +181,7 @@ class Judging {
     for (int i = 0; i < in_.registered && pause < kLongestPause; ++i) pause *= 2;
     return in_.slurm->requested_at > last && in_.now - last >= std::min(pause, kLongestPause);
   }
-  /// Returns a cause for which no time has to pass; "": none is known.
+  /// Returns a cause that is certain before `refused_after` is over; "": none is known.
   [[nodiscard]] std::string sure_cause() const {
     const slurm::Snapshot& slurm = *in_.slurm;
     if (asked_since() && in_.max_node_count && slurm.nodes.size() >= *in_.max_node_count) {
@@ -191,13 +191,13 @@ class Judging {
     }
     return version_problem(report_.slurm_version, slurm.capabilities.release);
   }
-  /// slurmctld tells the cause only in its log.
+  /// Returns the probable causes for people. slurmctld reports the actual cause only in its log.
   [[nodiscard]] std::string likely_cause() const {
     const std::string refused = "Slurm has not taken the node within " + limit();
     if (in_.slurm->partitions.contains(node_.name)) {
       return refused + ": a partition is called " + node_.name + " too, and Slurm refuses a node with the name of a NodeSet";
     }
-    // It has not got so far as to register. What the agent reports follows.
+    // slurmd has not tried to register yet. judge() appends the error that the agent reports.
     if (report_.error.contains(kStillStarting)) return "slurmd has not registered within " + limit();
     return refused +
            ", and does not tell why: see the logs of slurmd and slurmctld. Usual causes: the host does not resolve the name in "
@@ -218,7 +218,7 @@ class Judging {
     }
     return {.phase = Phase::kImpostor, .message = "Slurm shows another slurmd under this name" + whereabouts()};
   }
-  /// Returns where Slurm's record says that the slurmd is: " (host h, address a)".
+  /// Returns the host and the address in Slurm's record: " (host h, address a)"; "" if it has neither.
   [[nodiscard]] std::string whereabouts() const {
     std::string out;
     if (!record_->hostname.empty()) out += "host " + record_->hostname;
@@ -226,7 +226,7 @@ class Judging {
     return out.empty() ? "" : " (" + out + ")";
   }
 
-  /// Returns kInvalid if Slurm's record is not what was asked for.
+  /// Returns kInvalid if Slurm's record does not have the requested values.
   [[nodiscard]] std::optional<Judged> invalid() const {
     const auto bad = [](std::string message) { return Judged{.phase = Phase::kInvalid, .message = std::move(message)}; };
     if (record_->state.has("INVALID_REG")) {
@@ -236,13 +236,14 @@ class Judging {
     }
     if (!has(record_->features, node_.pool))
       return bad("Slurm's record lacks the feature " + node_.pool + ", so that the node is not in its pool");
-    // A confirmed node keeps its record, and a host may have some MiB more after an update of its kernel.
+    // A node that was confirmed before is not invalid: its record stays, and the host may have some MiB more after an update of
+    // its kernel.
     if (const std::string less = less_than_asked(*record_, report_, 0); !less.empty() && node_.confirmed.empty())
       return bad(less);
     return std::nullopt;
   }
   [[nodiscard]] Judged outside() const {
-    // The file of a new pool takes a reconfigure, after which Slurm puts the node into the partition.
+    // A new pool needs a reconfigure of slurmctld, which then adds the node to the partition.
     const bool early = !waited() && node_.phase != Phase::kReady && node_.phase != Phase::kInvalid;
     const bool there = in_.slurm->partitions.contains(node_.pool);
     return {.phase = early ? Phase::kConfirming : Phase::kInvalid,
@@ -250,8 +251,8 @@ class Judging {
                 there ? "Slurm has the node outside of the partition " + node_.pool : "Slurm has no partition " + node_.pool};
   }
 
-  /// Slurm shows when the slurmd that registered was started, by the clock of its host. A slurmctld that was started since does
-  /// not know it.
+  /// Reports whether Slurm's record shows an earlier start of slurmd than the report. Both times are by the clock of the host.
+  /// A slurmctld that was started after the registration does not have the time.
   [[nodiscard]] bool earlier_start() const {
     return report_.started != core::WallTime{} && record_->slurmd_start_time &&
            *record_->slurmd_start_time + kStartTolerance < report_.started;
@@ -271,10 +272,10 @@ class Judging {
   [[nodiscard]] Judged confirmed() const {
     const std::string& reason = record_->reason;
     const Holds holds = Holds::read(reason);
-    // A node that was to leave and stays, or of which nothing was heard, is opened as at the gate.
+    // A node that was to leave but stays, or that was silent, is resumed like a node at the gate.
     const bool gated = record_->state.drains() && holds_itself(reason);
     if (gated) return at_the_gate(holds.others_than(Owner::kEnlistment));
-    // Slurm shows a node as not responding for a moment after its drain was ended.
+    // Right after a node was resumed, Slurm shows it as not responding for a moment.
     const bool comes = not_responding() && node_.phase != Phase::kReady;
     Judged out{.phase = comes ? Phase::kEnlisted : Phase::kReady,
                .message = comes ? "the gate is open; Slurm waits for slurmd to respond" : state_words(),
@@ -282,7 +283,7 @@ class Judging {
     if (const std::string differs = differs_from_conf(*record_, report_); !differs.empty()) add(out.message, differs);
     if (const std::string start = start_words(); !start.empty()) add(out.message, start);
     if (record_->state.drains()) {
-      // The hold is not ours to undo, whoever set it.
+      // Somebody else has set this drain, so we do not end it.
       add(out.message, "it is drained by somebody else: " + (reason.empty() ? "no reason given" : reason));
     } else if ((record_->state.base == "DOWN" || record_->state.has("FAIL")) && !reason.empty()) {
       add(out.message, reason);
@@ -290,10 +291,10 @@ class Judging {
     return out;
   }
 
-  /// The agent could not read it, if it is not known.
+  /// False if the agent could not read the boot id.
   [[nodiscard]] bool boot_known() const { return !report_.boot_id.empty(); }
 
-  /// Only a host with a check reports that it has not passed.
+  /// Reports whether the gate must close after a boot of the host. A host without a check always reports check_passed.
   [[nodiscard]] bool must_close() const {
     const bool booted = boot_known() && !node_.gate_boot.empty() && node_.gate_boot != report_.boot_id;
     return booted && !report_.check_passed && !record_->state.has("DRAIN") && state_words().empty();
@@ -312,15 +313,15 @@ class Judging {
     return out;
   }
 
-  /// True if slurmctld itself has set the node down after it was drained, because its slurmd did not respond. If somebody else
-  /// had, the reason would be theirs. slurmctld does not end this state for a node with our reason.
+  /// True if slurmctld itself has set the node down because its slurmd did not respond, after we had drained the node. If
+  /// somebody else had set it down, the reason would not be ours. slurmctld does not end this state for a node with our reason.
   [[nodiscard]] bool down_while_unheard() const {
     return record_->state.base == "DOWN" && !not_responding() && !record_->state.has("FAIL") &&
            Holds::read(record_->reason).why(Owner::kEnlistment) != kGate;
   }
 
-  /// Returns why the state alone keeps jobs away; "": it does not. Slurm marks a node down that is undrained before it
-  /// responds.
+  /// Returns why Slurm would start no jobs on the node even without a drain; "": it would. A node must not be resumed while
+  /// this is not "", because Slurm sets a node down that is resumed before its slurmd responds.
   [[nodiscard]] std::string state_words() const {
     const std::string& base = record_->state.base;
     if (not_responding()) return "Slurm shows it as " + base + ", and slurmd does not respond";
@@ -342,7 +343,7 @@ std::optional<int> release_number(std::string_view version) {
   const auto [dot, error] = std::from_chars(version.data(), version.data() + version.size(), year);
   if (error != std::errc() || dot == version.data() + version.size() || *dot != '.') return std::nullopt;
   if (std::from_chars(dot + 1, version.data() + version.size(), month).ec != std::errc()) return std::nullopt;
-  // One every May and November.
+  // There is a major release every May and November.
   return year * 2 + (month > 6 ? 1 : 0);
 }
 

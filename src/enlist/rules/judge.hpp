@@ -11,27 +11,28 @@
 
 namespace enlist {
 
-/// Reason of the gate: a node registers drained with this hold, and is opened after it was confirmed.
+/// The hold of the gate. A node registers with it as drained, and is resumed after it was confirmed.
 inline constexpr std::string_view kGate = "joining";
 
-/// Since when neither the agent nor slurmd has been heard of before a node is silent.
+/// A node is silent if its agent has not reported for this long, and Slurm has no record of the node or shows it as not
+/// responding.
 inline constexpr core::Duration kSilentAfter{120'000};
 
 struct Judged {
-  Phase phase = Phase::kPending;  ///< kEnlisted and kReady: the process of the report is confirmed.
-  std::string message;  ///< Why: one line for people, the same as long as nothing changes. "": there is nothing to say.
-  /// The node is confirmed and responds, its check has passed, and only our hold keeps it drained. The snapshot may be seconds
-  /// old: the act that opens the node looks at its reason again.
+  Phase phase = Phase::kPending;  ///< kEnlisted and kReady: the slurmd of the report is confirmed.
+  std::string message;  ///< The cause of the phase: one line for people, the same as long as nothing changes. "": none.
+  /// The node is confirmed and responds, its check has passed, and only our hold drains it. The snapshot may be seconds old, so
+  /// the act that opens the node checks its reason again.
   bool open_gate = false;
-  /// The host has booted since the check passed, and it has not passed again: the node must be drained by our gate. Nobody
-  /// drains it yet.
+  /// The node must be drained by our gate: the host has booted since its check passed, the check has not passed again, and
+  /// nothing drains the node yet.
   bool close_gate = false;
-  /// The check has passed in this boot of the host, or the gate is closed: Node::gate_boot becomes Report::boot_id, which is
-  /// known. So a node that somebody resumes from the gate stays open.
+  /// The check has passed since the host booted, or the gate is closed. Node::gate_boot must become Report::boot_id, which is
+  /// not empty. So the gate does not close again in this boot after somebody has resumed the node.
   bool gate_decided = false;
-  /// Slurm has no record of the node while slurmd runs: slurmd must register again, once. Node::registrations grows by one, and
-  /// the phase is stored, before judge is called again. The result is true again only after the agent has carried that out, and
-  /// after a pause that grows from 5 s to 5 minutes, or after the record was there meanwhile.
+  /// slurmd must register again, once, because it runs and Slurm has no record of the node. The caller adds one to
+  /// Node::registrations and stores the phase before it calls judge again. It is true again only after the agent has carried
+  /// out the registration, and after a pause that grows from 5 s to 5 minutes, or when Slurm has lost the record once more.
   bool register_again = false;
 };
 
@@ -39,43 +40,43 @@ struct Judged {
 /// one percent of the memory: a host may have some MiB more or less after an update of its kernel.
 [[nodiscard]] std::string differs_from_conf(const slurm::Node& record, const Report& report);
 
-/// True if the agent of a host was heard of since the host has joined. The join itself tells its name and version.
+/// True if the agent has reported since the host joined. The join itself sets only the hostname and the Slurm version.
 [[nodiscard]] bool has_reported(const Report& report);
 
 struct JudgeInput {
   const Node& node;
-  /// Null or incomplete: Slurm is not known. Then the phase stays, and the message says that Slurm does not answer.
+  /// Null or incomplete: the state of Slurm is unknown. Then the phase stays, and the message says that Slurm does not answer.
   slurm::SnapshotPtr slurm;
-  /// Since when this process has seen the report's slurmd run without being confirmed; nullopt: it is confirmed or not running.
-  /// Begins again with another instance id, and when slurmd has registered again after its record was lost.
+  /// Since when the coordinator's process has seen the slurmd of the report run unconfirmed. nullopt: that slurmd is confirmed
+  /// or not running. Begins again with another instance id, and when slurmd has registered again after its record was lost.
   std::optional<core::MonoTime> running_since;
-  /// When slurmd has last registered again because it was asked to. nullopt: not after running_since.
+  /// When slurmd last registered again because of Judged::register_again. nullopt: not since running_since.
   std::optional<core::MonoTime> registered_at{};
-  int registered = 0;  ///< How often it has done so since the node was last confirmed, the one at running_since included.
-  /// When this process first saw Report::started. nullopt: just now.
+  int registered = 0;  ///< How often slurmd has registered again since the node was last confirmed. Includes running_since.
+  /// When the coordinator's process first saw this value of Report::started. nullopt: just now.
   std::optional<core::MonoTime> started_at{};
-  /// When the agent last reported to this process. nullopt: not yet, and the node is not called silent. A coordinator that has
-  /// run for a while passes its own start instead.
+  /// When the agent last reported to this process of the coordinator. nullopt: never, and the node does not count as silent. A
+  /// process that has known the node for kSilentAfter passes the time at which it first saw the node instead of nullopt.
   std::optional<core::MonoTime> heard_at;
   core::MonoTime now;
-  /// Slurm takes a node within a second, and tells nobody when it refuses one. A cause that is known is reported before this
-  /// time.
+  /// How long slurmd may run unconfirmed before the node is refused. slurmctld accepts a node within a second, and reports no
+  /// refusal. A node is refused earlier if the cause is known.
   core::Duration refused_after{10'000};
   std::optional<std::size_t> max_node_count;  ///< MaxNodeCount of slurmctld, if known, to name a full table as the cause.
-  std::string two_hosts{};                    ///< Boots::two_hosts: the report is not that of one host.
+  std::string two_hosts{};                    ///< Boots::two_hosts. Not "": two hosts send reports for this node.
 };
 
-/// Returns the phase. Confirmed means: Slurm's record has the instance id of the report, the pool among its features and its
-/// partitions, at least the CPUs and the memory of Report::conf, and is not INVALID_REG. A record with an earlier start of
-/// slurmd than that of the report confirms only a node that is ready, before the limit. After that it confirms any node, with a
-/// message, because the clock of the host may have been set.
+/// Returns the phase of the node. The node is confirmed if Slurm's record has the instance id of the report, the pool among its
+/// features and its partitions, at least the CPUs and the memory of Report::conf, and not the state INVALID_REG. If the record
+/// shows an earlier start of slurmd than the report, it confirms only a ready node until `refused_after` is over. After that it
+/// confirms any node, with a message, because the clock of the host may have been set.
 [[nodiscard]] Judged judge(const JudgeInput& input);
 
-/// Returns a number that grows by one with each major release of Slurm. Versions are like "26.05.1". nullopt: it cannot be
-/// read.
+/// Returns a number that grows by one with each major release of Slurm. `version`: such as "26.05.1". nullopt: it cannot be
+/// parsed.
 [[nodiscard]] std::optional<int> release_number(std::string_view version);
 
-/// Returns why slurmctld does not talk to a slurmd of this version; "" if it does, or if a version cannot be read. slurmd must
+/// Returns why slurmctld does not accept a slurmd of this version; "" if it does, or if a version cannot be parsed. slurmd must
 /// not be newer, and at most three major releases older (Slurm's Upgrade Guide, 24.11 and later).
 [[nodiscard]] std::string version_problem(std::string_view slurmd, std::string_view slurmctld);
 

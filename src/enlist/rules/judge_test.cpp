@@ -17,7 +17,7 @@ constexpr core::MonoTime kStart{core::Duration{1'000'000}};
 constexpr core::Duration kSecond{1000};
 const std::string kGateReason = slurm::Holds().hold(slurm::Owner::kEnlistment, kGate).reason();
 
-/// One node, as the coordinator and Slurm know it. By default slurmd runs, and Slurm shows it behind the gate.
+/// One node, as the coordinator and Slurm have it. By default slurmd runs, and Slurm shows the node behind the gate.
 struct Case {
   Node node{.name = "gpu-1", .pool = "gpu", .key = "k"};
   slurm::Node record;
@@ -55,7 +55,7 @@ struct Case {
   }
   /// slurmd has run for this long without being confirmed.
   void for_long(core::Duration time) { running_since = now - time; }
-  /// slurmd was started again, and Slurm shows the start from before.
+  /// slurmd was started again, `later` after the start that Slurm still shows.
   void was_restarted(core::Duration later = 11 * kSecond) {
     was_ready();
     node.phase = Phase::kStarting;
@@ -69,7 +69,7 @@ struct Case {
     node.gate_boot = "a";
     node.report.check_passed = false;
   }
-  /// The node was opened, and nothing drains it.
+  /// The gate of the node was opened, and nothing drains the node.
   void was_ready() {
     node.phase = Phase::kReady;
     node.confirmed = "one";
@@ -96,7 +96,7 @@ struct Row {
   const char* name;
   std::function<void(Case&)> change;
   Phase phase;
-  const char* message;  ///< A part of it; "=": it is empty.
+  const char* message;  ///< A part of the message; "=": the message is empty.
   enum Act { kNone, kOpen, kRegister, kClose } act = kNone;
 };
 
@@ -321,7 +321,7 @@ const std::vector<Row>& table() {
        },
        Phase::kConfirming, "an earlier slurmd"},
 
-      // --- Slurm shows this process, but not as it was asked for ---
+      // --- Slurm shows this process, but not with the requested values ---
       {"INVALID_REG with Slurm's reason",
        [](Case& c) {
          c.record.state.flags.insert("INVALID_REG");
@@ -655,7 +655,7 @@ const std::vector<Row>& table() {
        },
        Phase::kReady, "="},
 
-      // --- lost ---
+      // --- Slurm has lost the record ---
       {"the record has vanished",
        [](Case& c) {
          c.was_ready();
@@ -876,7 +876,7 @@ TEST(Judge, OnlyOurGateAloneIsOpened) {
   }
 }
 
-/// A node whose registrations its agent carries out at once, while Slurm is asked every second.
+/// A node whose agent carries out each requested registration at once. There is a new snapshot every second.
 struct Tries {
   Case c;
   std::vector<core::Duration> asked;  ///< When slurmd was asked to register again.

@@ -18,7 +18,7 @@ using core::Json;
 constexpr std::size_t kShortestKey = 16;
 constexpr const char* kNote = "slurm-enlist";  ///< The member with KeyChange::note.
 
-/// A digest of a key. The prefix keeps it from being of use elsewhere.
+/// Returns KeyId::print of a key. With the prefix, the digest is of no use for anything else.
 std::string print_of(std::string_view key) {
   return core::short_digest("slurm-enlist key " + std::string(key));
 }
@@ -31,7 +31,7 @@ bool is_default(const Json& entry) {
   return same_word(core::get_string(entry, {"use"}), "default");
 }
 
-/// Decodes "k", which may have the alphabet of base64url, with or without padding.
+/// Decodes the key in the member "k": base64 or base64url, with or without padding.
 core::Result<std::string> key_of(const Json& entry) {
   std::string text = core::get_string(entry, {"k"});
   std::ranges::replace(text, '-', '+');
@@ -62,7 +62,7 @@ core::Result<Json> entries_of(std::string_view content) {
 }  // namespace
 
 std::string key_revision(std::string_view file, std::string_view content) {
-  // A key has too many bits to be guessed from its digest. The prefix keeps the digest from being of use elsewhere.
+  // A key has too many bits to be guessed from its digest. With the prefix, the digest is of no use for anything else.
   return core::sha256_hex("slurm-enlist " + std::string(file) + "\n" + std::string(content)).substr(0, 16);
 }
 

@@ -1,10 +1,10 @@
-// The key file of auth/slurm as the rotation of the key sees it: slurm.jwks. All keys in it verify. The one with "use":
-// "default" signs, or else the first.
+// The key file of auth/slurm, slurm.jwks, for the rotation of the key. Slurm verifies with all keys in the file, and signs with
+// the key that has "use": "default", or else with the first one.
 //
-// A slurm.key cannot be rotated: a configless slurmd notes in its environment which of the two files it has found when it was
-// started, and keeps to it when it reloads (Slurm, src/common/fetch_config.c, 24.11 to 26.05). Otherwise the two go together:
-// with a slurm.key, any token is verified with that key, and with a slurm.jwks, a token without a kid is verified with the key
-// that signs (src/plugins/auth/slurm/internal.c).
+// A slurm.key cannot be rotated: a configless slurmd records in its environment which of the two files it found at its start,
+// and uses only that file when it reloads (Slurm, src/common/fetch_config.c, 24.11 to 26.05). Otherwise the two files are
+// compatible: with a slurm.key, any token is verified with that key, and with a slurm.jwks, a token without a kid is verified
+// with the key that signs (src/plugins/auth/slurm/internal.c).
 #pragma once
 
 #include <string>
@@ -17,13 +17,13 @@ namespace enlist {
 
 inline constexpr std::string_view kJwksFile = "slurm.jwks", kPlainKeyFile = "slurm.key";
 
-/// Returns what tells the contents of key files apart, and says nothing about them.
+/// Returns an id of the content of a key file. Different contents have different ids. The id reveals nothing of the keys.
 [[nodiscard]] std::string key_revision(std::string_view file, std::string_view content);
 
 /// A key without its secret.
 struct KeyId {
   std::string kid;
-  std::string print;  ///< Tells keys apart, and says nothing about their content. "": any key with this kid.
+  std::string print;  ///< A digest that reveals nothing of the key. "": any key with this kid.
   friend bool operator==(const KeyId&, const KeyId&) = default;
 };
 
@@ -36,23 +36,23 @@ struct KeySet {
   friend bool operator==(const KeySet&, const KeySet&) = default;
 };
 
-/// Reads the content of a key file. No error contains a part of it. Error: kInvalid, if Slurm does not take such a file, or if
-/// it cannot be rotated.
+/// Parses the content of a key file. Errors contain no part of the content. Error: kInvalid, if Slurm does not accept the file,
+/// or if its keys cannot be rotated.
 [[nodiscard]] core::Result<KeySet> key_set_of(std::string_view file, std::string_view revision, std::string_view content);
 
-/// What a key file becomes.
+/// The keys that a key file is to have.
 struct KeyChange {
-  std::vector<std::string> kids;  ///< The keys that it has then.
+  std::vector<std::string> kids;  ///< All keys of the changed file.
   std::string signer;
-  std::string fresh_kid{};  ///< The key that is made, if the file does not have it. "": none.
-  std::string note{};       ///< A text for the file, which Slurm does not read. "": none.
+  std::string fresh_kid{};  ///< The key that is created if the file does not have it. "": none.
+  std::string note{};       ///< A text in the file that Slurm ignores. "": none.
   friend bool operator==(const KeyChange&, const KeyChange&) = default;
 };
-/// Returns the content of a slurm.jwks with other keys or another signer. `fresh`: the bytes of the key that is made. Entries
-/// keep what they have otherwise. The same arguments give the same text. Error: kInvalid, if the file lacks a key.
+/// Returns the content of a slurm.jwks after the change. `fresh`: the bytes of KeyChange::fresh_kid. Members of an entry other
+/// than "use" stay as they are. The same arguments give the same text. Error: kInvalid, if the file lacks a key or is invalid.
 [[nodiscard]] core::Result<std::string> changed_keys(std::string_view content, const KeyChange& change, std::string_view fresh);
 
-/// True if the keys are these, in any order, and this one signs.
+/// True if the set has exactly these keys, in any order, and `signer` signs.
 [[nodiscard]] bool has_keys(const KeySet& set, const std::vector<KeyId>& keys, std::string_view signer);
 
 }  // namespace enlist

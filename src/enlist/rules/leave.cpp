@@ -12,15 +12,15 @@ namespace {
 
 using slurm::Owner;
 
-/// A message names so many jobs or steps at most.
+/// The largest number of jobs or steps that a message names.
 constexpr std::size_t kNamed = 8;
 constexpr const char* kAwaited = "awaited";  ///< Leaves::kept_by: pending jobs name the node.
 
-/// Something that keeps a node.
+/// Something that the leave of a node waits for.
 struct Keeper {
   std::string kind;  ///< Leaves::kept_by.
   std::string text;
-  bool fault = true;  ///< It may not last.
+  bool fault = true;  ///< If it lasts for kStuckAfter, the node is kStuck.
 };
 
 std::string some_of(const std::vector<std::string>& names) {
@@ -48,7 +48,7 @@ class LeaveJudging {
     }
     if (!in_.asked_at || in_.slurm->requested_at < *in_.asked_at) return stays("Slurm is asked");
     const bool two_hosts = !in_.two_hosts.empty() && !node_.revoked;
-    // The host has nothing left to stop.
+    // slurmd was stopped before the phase became kGone, so the host is not checked again.
     if (!two_hosts && leaves_ && node_.phase == Phase::kGone && record_ == nullptr) return gone();
     if (leaves_ && node_.leaving.dead && !dead() && !stop_) {
       Leaves out = stays("its host has returned");
@@ -60,13 +60,14 @@ class LeaveJudging {
       out.drain = true;
       return out;
     }
-    // What runs on the host may be what runs on its copy.
+    // The steps in the report may be those of the other host.
     if (two_hosts) return {.phase = Phase::kStuck, .message = in_.two_hosts, .kept_by = "copy", .stop = stop_};
     const std::optional<Keeper> in_slurm = kept_in_slurm();
     const std::optional<Keeper> on_host = in_slurm ? std::nullopt : kept_on_host();
-    // Whoever undrained the node may have got a job there. Its end needs a slurmd.
+    // If somebody has resumed the node, a job may have started there. slurmd must run until the job has ended.
     if (in_slurm && is_work(*in_slurm)) return at(Phase::kDraining, *in_slurm, false);
-    // A job that waits for a node which comes back needs it, and the other words can be taken back meanwhile.
+    // A pending job names this node, which will register again with the other parameters. slurmd is not stopped meanwhile, so
+    // the request can still be cancelled.
     if (in_slurm && !leaves_ && in_slurm->kind == kAwaited) return at(Phase::kDraining, *in_slurm, false);
     if (on_host && is_work(*on_host)) return at(Phase::kDraining, *on_host, false);
     if (in_slurm) return at(Phase::kDraining, *in_slurm, stop_);
@@ -94,7 +95,7 @@ class LeaveJudging {
     const bool stuck = keeper.fault && lasts(kStuckAfter);
     return {.phase = stuck ? Phase::kStuck : phase, .message = keeper.text, .kept_by = keeper.kind, .stop = stop};
   }
-  /// Reports whether the keeper is work that needs a slurmd.
+  /// Reports whether the keeper is a job or a step, which needs a running slurmd.
   static bool is_work(const Keeper& keeper) {
     return keeper.kind == "jobs" || keeper.kind == "suspended" || keeper.kind == "completing" || keeper.kind == "steps";
   }
@@ -106,17 +107,18 @@ class LeaveJudging {
   [[nodiscard]] bool forced() const {
     return leaves_ && node_.leaving.force && in_.asked_at && in_.now - *in_.asked_at >= kForcedAfter;
   }
-  /// Reports whether the host has said what runs there, and may still be right. Force does not end that either.
+  /// Reports whether steps run on the host by a report that still counts. Leaving::force does not skip such steps.
   [[nodiscard]] bool reports_steps() const {
     return report_.steps_known && !report_.steps.empty() && !agent_silent() && !(leaves_ && node_.revoked);
   }
-  /// Reports whether slurmd need not have been stopped. If it registers again, it is behind the gate.
+  /// Reports whether the leave goes on although the agent has not stopped slurmd. If that slurmd registers again, the node is
+  /// behind the gate.
   [[nodiscard]] bool may_skip_host() const {
-    // The host that gets other words is needed.
+    // A node that gets other parameters needs its host.
     if (!leaves_) return false;
     if (node_.revoked || dead()) return true;
     const bool unheard = !in_.heard_at || in_.now - *in_.heard_at >= kForcedAfter;
-    // An error may be about something else. An agent that can do what it is asked for has its time.
+    // The agent's error may be about something else. So the agent still gets kForcedAfter to stop slurmd.
     const bool unable = !report_.steps_known || (!report_.error.empty() && lasts(kForcedAfter));
     return forced() && !reports_steps() && (unheard || unable);
   }
@@ -144,14 +146,14 @@ class LeaveJudging {
   }
 
   [[nodiscard]] std::optional<Keeper> kept_in_slurm() const {
-    // Another host's record, and its jobs, say nothing about this node.
+    // The record is that of another host, and so are the jobs in it.
     if (shown_ != nullptr && record_ == nullptr) return std::nullopt;
     if (auto jobs = kept_by_jobs()) return jobs;
     if (record_ == nullptr) return std::nullopt;
     if (record_->state.has("COMPLETING"))
       return Keeper{.kind = "completing", .text = "Slurm still shows a job there that is completing, such as its epilog"};
     const std::string& base = record_->state.base;
-    // A node whose registration Slurm refused from the beginning is UNKNOWN.
+    // If Slurm has refused every registration of the node, the state is UNKNOWN.
     const bool refused = base == "UNKNOWN" && record_->state.has("INVALID_REG");
     if (base != "IDLE" && base != "DOWN" && !refused)
       return Keeper{.kind = "state", .text = "Slurm shows it as " + record_->state.base};
@@ -191,7 +193,7 @@ class LeaveJudging {
 
   // --- Afterwards ---
 
-  /// True if Slurm was asked since slurmd was seen stopped. A registration that was still under way has arrived.
+  /// True if the snapshot was requested after slurmd was seen stopped, so that it shows any registration that was under way.
   [[nodiscard]] bool asked_while_stopped() const { return in_.kept_since && in_.slurm->requested_at > *in_.kept_since; }
 
   [[nodiscard]] Leaves starts() const {

@@ -1,11 +1,11 @@
-// Judges how far a node is on its way out of Slurm: one that leaves, or one that gets other words and comes back.
+// Judges how far a node is on its way out of Slurm. The node leaves, or is restarted with other parameters for --conf.
 //
-//   drain it -> nothing runs there, by Slurm's word and by the host's -> the host stops slurmd -> delete Slurm's record
-//   -> a later answer of Slurm lacks it -> the host is cleaned up -> forget it
-//                                       or the host starts slurmd with the other words
+//   drain the node -> Slurm and the agent report that nothing runs there -> the host stops slurmd -> delete Slurm's record
+//   -> a later answer of Slurm lacks the record -> the host is cleaned up -> delete the coordinator's record
+//                                               or the host starts slurmd with the other parameters
 //
-// No step is stored as done: each is seen in Slurm or in the agent's report, so any process can continue at any time. What is
-// not known counts as running.
+// No step is stored as done: each is visible in Slurm or in the agent's report, so any process can continue at any time.
+// Unknown values count as running jobs.
 #pragma once
 
 #include <optional>
@@ -18,52 +18,55 @@
 
 namespace enlist {
 
-/// The reason of a node that leaves, that of one that gets other words, and that of one of which nothing is heard. A node that
-/// stays is opened again once it is confirmed, as at the gate.
+/// The holds of a node that leaves, of a node that is restarted with other parameters, and of a silent node. If the node stays
+/// after all, it is resumed once it is confirmed, like a node at the gate.
 inline constexpr std::string_view kLeaves = "leaving", kConfigures = "configuring", kUnheard = "silent";
 
-/// Reports whether the reason has a hold that slurm-enlist itself has set. Somebody may have added words to it.
+/// Reports whether the reason contains a hold of slurm-enlist: kGate, kLeaves, kConfigures or kUnheard. It may contain other
+/// holds as well.
 [[nodiscard]] bool holds_itself(std::string_view reason);
 
-/// From when on something that keeps a node is a fault. Jobs that run may take as long as they like.
+/// After this time with the same Leaves::kept_by, the node is kStuck. Running jobs never make a node kStuck.
 inline constexpr core::Duration kStuckAfter{120'000};
 /// How long Slurm must lack the record of a node before its deletion counts as saved: several times as long as slurmctld takes
 /// to save its state.
 inline constexpr core::Duration kSavedAfter{30'000};
-/// With Leaving::force, how long after the wish an agent counts that does not answer, or cannot do what it is asked for.
+/// With Leaving::force, how long the agent has to report and to stop slurmd. After that, the leave goes on without the agent.
 inline constexpr core::Duration kForcedAfter{10'000};
 
 struct Leaves {
   Phase phase = Phase::kDraining;
-  std::string message;  ///< One line for people: what is waited for.
-  /// What keeps the node, in one word, to measure for how long it does. "": nothing, or jobs that run.
+  std::string message;  ///< One line for people: what the leave waits for.
+  /// What the leave waits for, as a keyword such as "jobs" or "steps". The caller measures how long it stays the same. "":
+  /// nothing.
   std::string kept_by;
-  bool stop = false;    ///< Leaving::stop, or Configuring::stop.
-  bool drain = false;   ///< The node is to be drained, or the reason of its drain is to be ours.
+  bool stop = false;    ///< The new value of Leaving::stop or Configuring::stop.
+  bool drain = false;   ///< The node is to be drained, or its drain is to get our hold.
   bool erase = false;   ///< The record in Slurm is to be deleted.
   bool forget = false;  ///< The coordinator's record is to be deleted.
-  bool cancel = false;  ///< The host has returned that the coordinator itself wished to leave.
-  bool start = false;   ///< Slurm does not have the record any more: slurmd is to be started with the other words.
+  bool cancel = false;  ///< The leave is to be cancelled: it is a Leaving::dead one, and the host has returned.
+  bool start = false;   ///< slurmd is to be started with the other parameters: Slurm has no record of the node any more.
 };
 
 struct LeaveInput {
-  const Node& node;  ///< Its leave is wanted, or other words that restart it. A leave goes first.
+  const Node& node;  ///< Has a request to leave (Node::leaving) or to restart (Node::configuring). A leave takes precedence.
   slurm::SnapshotPtr slurm;
-  /// When this process first saw the wish. An answer of Slurm that was asked for before proves nothing.
+  /// When this process first saw the request to leave or to restart. Snapshots that were requested earlier are not used.
   std::optional<core::MonoTime> asked_at;
   std::optional<core::MonoTime> heard_at;    ///< JudgeInput::heard_at.
   std::optional<core::MonoTime> kept_since;  ///< Since when Leaves::kept_by is the same; nullopt: just now.
   core::MonoTime now;
-  std::string two_hosts{};  ///< Boots::two_hosts. The report may be that of a copy on which nothing runs.
-  std::string_view why{};   ///< The reason of its drain. "": kLeaves or kConfigures, by the wish.
+  std::string two_hosts{};  ///< Boots::two_hosts. Not "": the report may come from a copy of the host, where nothing runs.
+  std::string_view why{};   ///< The hold to drain the node with. "": kLeaves for a leave, kConfigures for a restart.
 };
 
 [[nodiscard]] Leaves judge_leave(const LeaveInput& input);
 
-/// Reports whether Slurm's record under the name of the node is that of its host. Any other one is left alone.
+/// Reports whether the record that Slurm has under the name of the node comes from the node's host. Other records are not
+/// changed.
 [[nodiscard]] bool is_of(const slurm::Node& record, const Node& node);
 
-/// Returns the value of Desired::leave for a node.
+/// Returns Desired::leave for the node.
 [[nodiscard]] std::string_view leave_of(const Node& node);
 
 /// Reports whether the phase is one of a node on its way out of Slurm.

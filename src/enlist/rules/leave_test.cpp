@@ -50,14 +50,14 @@ struct Leave {
     out.nodes = {"gpu-1"};
     return jobs.emplace_back(std::move(out));
   }
-  /// A pending job names it.
+  /// A pending job requires the node by its name.
   void awaited() {
     slurm::Job& waiting = job("PENDING");
     waiting.nodes.clear();
     waiting.only_named = 1;
     waiting.required_nodes = "gpu-[1-2]";
   }
-  /// It does not leave, but gets other words.
+  /// The node does not leave, but is restarted with other parameters.
   void configures() {
     node.leaving = {};
     node.configuring = {.wanted = true, .conf = "RealMemory=500"};
@@ -76,7 +76,7 @@ struct Leave {
     node.report.running = false;
     node.report.stopped = true;
   }
-  /// Nothing was heard of the agent for the limit.
+  /// The agent has not reported for kSilentAfter.
   void unheard() {
     now = kBegin + kSilentAfter;
     requested_at = now;
@@ -108,13 +108,13 @@ struct LeaveRow {
   const char* name;
   std::function<void(Leave&)> change;
   Phase phase;
-  const char* message;  ///< A part of it.
-  const char* acts;     ///< Of "drain", "stop", "erase", "forget", "cancel", "start": those that are true.
+  const char* message;  ///< A part of the message.
+  const char* acts;     ///< The members among "drain", "stop", "erase", "forget", "cancel", "start" that are true.
 };
 
 const std::vector<LeaveRow>& leave_table() {
   static const std::vector<LeaveRow> kTable{
-      // --- What is not known is not empty ---
+      // --- Unknown values count as running jobs ---
       {"Slurm is away", [](Leave& c) { c.complete = false; }, Phase::kDraining, "Slurm does not answer: connection refused",
        ""},
       {"Slurm is away, later on",
@@ -129,7 +129,7 @@ const std::vector<LeaveRow>& leave_table() {
       {"the agent has not said what runs", [](Leave& c) { c.node.report.steps_known = false; }, Phase::kDraining,
        "has not reported yet whether steps run", ""},
 
-      // --- Two hosts: the report may be that of the copy ---
+      // --- Two hosts use the key: the report may be that of the copy ---
       {"two hosts use its key", [](Leave& c) { c.two_hosts = "two hosts"; }, Phase::kStuck, "two hosts", ""},
       {"two hosts, and it is in service",
        [](Leave& c) {
@@ -188,7 +188,7 @@ const std::vector<LeaveRow>& leave_table() {
       {"another reason is given", [](Leave& c) { c.why = kConfigures; }, Phase::kDraining, "to drain it", "drain"},
       {"being undrained", [](Leave& c) { c.record.state.flags.insert("UNDRAIN"); }, Phase::kDraining, "to drain it", "drain"},
 
-      // --- Waiting for what runs there, by every sign ---
+      // --- Waiting for the jobs and steps that Slurm or the host reports ---
       {"a job runs", [](Leave& c) { c.job("RUNNING"); }, Phase::kDraining, "jobs run there: 12", ""},
       {"a job starts", [](Leave& c) { c.job("RUNNING", {"CONFIGURING"}); }, Phase::kDraining, "jobs run there: 12", ""},
       {"a job is suspended, and Slurm shows the node as idle", [](Leave& c) { c.job("SUSPENDED"); }, Phase::kDraining,
@@ -247,7 +247,7 @@ const std::vector<LeaveRow>& leave_table() {
        },
        Phase::kDraining, "jobs run there", ""},
 
-      // --- Other words: the same way out, and back ---
+      // --- Restart with other parameters: the node leaves Slurm in the same steps, and starts again ---
       {"other words: in service",
        [](Leave& c) {
          c.configures();
@@ -303,7 +303,7 @@ const std::vector<LeaveRow>& leave_table() {
        },
        Phase::kStarting, "slurmd is started with its new words", "start"},
 
-      // --- On ---
+      // --- Nothing runs on the node: stop slurmd, delete the record, clean up, forget ---
       {"nothing runs there", [](Leave&) {}, Phase::kStopping, "the agent stops slurmd", "stop"},
       {"the agent cannot stop slurmd", [](Leave& c) { c.node.report.error = "systemctl: no"; }, Phase::kStopping,
        "the agent reports: systemctl: no", "stop"},
@@ -356,7 +356,7 @@ const std::vector<LeaveRow>& leave_table() {
        },
        Phase::kDeleting, "deleted", "stop erase"},
 
-      // --- Too long ---
+      // --- A step takes too long ---
       {"a job may run for long",
        [](Leave& c) {
          c.job("RUNNING");
@@ -388,7 +388,7 @@ const std::vector<LeaveRow>& leave_table() {
        },
        Phase::kStuck, "deleted", "stop erase"},
 
-      // --- Hosts that do not answer ---
+      // --- Hosts whose agent does not report ---
       {"the agent is silent, and slurmd runs",
        [](Leave& c) {
          c.unheard();

@@ -17,7 +17,7 @@ bool digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-/// Returns what is wrong with the name of a pool; "": nothing.
+/// Returns the rule that the name of a pool breaks; "": none.
 std::string why_no_pool_name(std::string_view name) {
   const bool plain = std::ranges::all_of(name, [](char c) { return letter(c) || digit(c) || c == '-'; });
   if (name.empty() || name.size() > kLongestPoolName || !plain || !letter(name.front()) || name.back() == '-')

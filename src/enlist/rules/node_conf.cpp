@@ -19,7 +19,7 @@ constexpr auto kTopologyWords = std::to_array<std::string_view>(
 constexpr auto kDecidedWords =
     std::to_array<std::string_view>({"NodeAddr", "NodeHostname", "NodeName", "Port", "Reason", "State"});
 
-/// Words that came with a release after 24.11.
+/// Parameters that Slurm has since a release after 24.11, with that release.
 constexpr auto kNewWords =
     std::to_array<std::pair<std::string_view, std::string_view>>({{"GresConf", "25.05"}, {"Topology", "25.05"}});
 
@@ -45,8 +45,8 @@ void add_features(std::vector<std::string>& features, const std::vector<Setting>
   }
 }
 
-/// Writes the words so that slurmd reads the same settings. Slurm does not know escapes in --conf, and a value that was read
-/// has no double quote beside blanks.
+/// Writes parameters for --conf so that slurmd reads the same settings. Slurm has no escapes in --conf. A value that was parsed
+/// never contains both a double quote and blanks.
 std::string written_words(const std::vector<Setting>& settings) {
   std::string out;
   for (const Setting& setting : settings) {
@@ -57,7 +57,8 @@ std::string written_words(const std::vector<Setting>& settings) {
   return out;
 }
 
-/// Reads the words of a person. Error: all words with which slurmd would not start, and those that enlistment decides.
+/// Parses parameters for --conf. Error: kInvalid, with all parameters with which slurmd would not start or that only
+/// slurm-enlist sets.
 core::Result<std::vector<Setting>> read_words(std::string_view words) {
   slurm::conf::NodeConf read = slurm::conf::parse_node_conf(words);
   std::string wrong;
@@ -114,10 +115,10 @@ core::Result<std::string> merged_conf(std::string_view base, std::string_view ov
 }
 
 core::Result<void> check_node_words(std::string_view words, const std::vector<std::string>& releases) {
-  // The detected words of any host are of this form.
+  // The detected parameters of each host have at least these two.
   if (const auto merged = merged_conf("CPUs=1 RealMemory=1", words); !merged) return std::unexpected(merged.error());
   const slurm::conf::NodeConf read = slurm::conf::parse_node_conf(words);
-  // slurmd ends with a word that it does not know.
+  // slurmd exits if --conf has an unknown parameter.
   if (!read.problems.empty()) return core::fail(core::ErrorCode::kInvalid, read.problems.front().str());
   for (const auto& [key, since] : kNewWords) {
     if (!has_key(read.settings, key)) continue;
@@ -173,7 +174,7 @@ std::string gated_conf(std::string_view words, std::string_view pool) {
 std::vector<std::string> slurmd_arguments(std::string_view node, std::string_view conf,
                                           const std::vector<std::string>& controllers, std::string_view instance_id) {
   std::vector<std::string> out{"-Z", "-N", std::string(node), "--conf", std::string(conf)};
-  // An empty list would be a host without a name. Without the option, slurmd looks for slurmctld by other means.
+  // slurmd would take an empty list for a host without a name. Without the option, it finds slurmctld by other means.
   if (!controllers.empty()) {
     out.emplace_back("--conf-server");
     out.push_back(comma_list(controllers));

@@ -17,11 +17,11 @@ namespace {
 namespace conf = slurm::conf;
 using slurm::Owner;
 
-/// slurm.conf(5), MaxNodeCount.
+/// The largest MaxNodeCount: see slurm.conf(5).
 constexpr std::uint64_t kMostNodes = 65536;
-/// Files that include each other end here.
+/// The largest depth of includes. It ends the reading of files that include each other.
 constexpr int kDeepest = 8;
-/// The line with the revision of the auth key begins with this.
+/// The beginning of the line with the revision of the auth key.
 constexpr std::string_view kKeyMark = "# Auth key: ";
 
 std::string known_parameters() {
@@ -32,13 +32,13 @@ std::string known_parameters() {
   return out;
 }
 
-/// A setting with the file in which it stands; "": slurm.conf itself.
+/// A setting, and the name of the file that contains it; "": slurm.conf itself.
 struct Placed {
   std::string file;
   conf::Setting setting;
 };
 
-/// Returns the file that the Include line of this number names; "" if it is no such line.
+/// Returns the file that line `number` of the text includes, counted from 1; "" if that is no Include line.
 std::string include_in(std::string_view text, int number) {
   for (; number > 1; --number) text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
   constexpr std::string_view kAround = " \t\r\v\f", kWord = "Include";
@@ -72,7 +72,7 @@ class Reading {
     }
     take_until(INT32_MAX);
   }
-  /// Returns the setting that counts; null if there is none.
+  /// Returns the last setting with this key, which is the one that Slurm uses; null if there is none.
   [[nodiscard]] const Placed* last(std::string_view key) const {
     const auto found = std::ranges::find_if(settings_.rbegin(), settings_.rend(),
                                             [&](const Placed& placed) { return same_word(placed.setting.key, key); });
@@ -121,22 +121,23 @@ bool same_settings(const std::vector<conf::Entry>& a, const std::vector<conf::En
   });
 }
 
-/// Returns where the value of the setting begins whose key may begin at `at`; npos if no setting begins there.
+/// Returns where the value begins of a setting whose key, of `key_size` characters, is at `at`; npos if no setting begins
+/// there.
 std::size_t value_at(std::string_view text, std::size_t at, std::size_t key_size) {
   constexpr std::string_view kBlanks = " \t\r\v\f";
   if (at > 0 && (kBlanks.find(text[at - 1]) == std::string_view::npos && text[at - 1] != '\n')) return std::string_view::npos;
   at = text.find_first_not_of(kBlanks, at + key_size);
   if (at == std::string_view::npos || text[at] != '=') return std::string_view::npos;
   while ((at = text.find_first_not_of(kBlanks, at + 1)) != std::string_view::npos && text[at] == '\\') {
-    at = text.find_first_not_of(kBlanks, at + 1);  // the end of a line that is continued
+    at = text.find_first_not_of(kBlanks, at + 1);  // A backslash at the end of the line continues it.
     if (at == std::string_view::npos || text[at] != '\n') return std::string_view::npos;
   }
   if (at != std::string_view::npos && text[at] == '"') ++at;
   return at == std::string_view::npos ? text.size() : at;
 }
 
-/// Returns the text with another value of the last setting of this key. Nothing else changes, which is checked by reading the
-/// result. nullopt: it cannot be done.
+/// Returns the text with another value in the last setting of this key. Parses the result to check that nothing else changes.
+/// nullopt: there is no such result.
 std::optional<std::string> with_value(const std::string& text, const conf::Setting& setting, const std::string& value) {
   std::vector<conf::Entry> wanted = conf::parse(conf::Kind::kSlurm, text).conf.entries();
   const auto last = std::ranges::find_if(wanted.rbegin(), wanted.rend(),
@@ -148,9 +149,9 @@ std::optional<std::string> with_value(const std::string& text, const conf::Setti
   for (; at < text.size(); ++at) {
     if (!same_word(std::string_view(text).substr(at, setting.key.size()), setting.key)) continue;
     const std::size_t begin = value_at(text, at, setting.key.size());
-    // Slurm refuses a setting without a value. Where it would begin is not clear then.
+    // Without quotes, it is unclear where an empty value begins. Slurm refuses such a setting.
     if (begin == std::string_view::npos || (setting.value.empty() && text[begin - 1] != '"')) continue;
-    // A list may go on in the next line. Its new item comes first, so that its end need not be found.
+    // A list may continue on the next line. A new item is put in front of the list, so the end of the list need not be found.
     const bool more = value.ends_with(setting.value);
     const std::size_t end = more ? begin : std::min(text.find_first_of(" \t\r\v\f\n\"#\\", begin), text.size());
     std::string out =
@@ -165,7 +166,7 @@ class Changes {
  public:
   Changes(Preflight& out, const Reading& reading) : out_(out), reading_(reading) {}
 
-  /// Sets the value, for this reason.
+  /// Sets the value in slurm.conf and records the change, or records a problem if that is not possible. `why`: for people.
   void set(std::string_view key, const std::string& value, const std::string& why) {
     const std::string line = std::string(key) + "=" + value;
     const Placed* placed = reading_.last(key);
@@ -187,7 +188,7 @@ class Changes {
     out_.problems.push_back((placed->file.empty() ? "slurm.conf" : placed->file) + ": " + before + " must become " + line +
                             ": " + why);
   }
-  /// Puts an item in front of the list.
+  /// Adds an item at the front of the list that is the value of `key`.
   void set_item(std::string_view key, const std::string& item, const std::string& why) {
     const std::string list = reading_.value(key);
     set(key, item + (list.empty() ? "" : ",") + list, why);
@@ -197,12 +198,12 @@ class Changes {
     added_ += line + "\n";
     out_.changes.push_back(line + " is added: " + why);
   }
-  /// Writes the new lines.
+  /// Appends the new lines to the text.
   void finish() {
     if (added_.empty()) return;
     std::string& text = out_.text;
     if (!text.empty() && text.back() != '\n') text += '\n';
-    // A last line that is continued would swallow the first new one.
+    // If the last line ends with a backslash, it would continue with the first new line.
     if (included_files(text + "Include x\n").size() == included_files(text).size()) text += '\n';
     text += added_;
   }
@@ -213,7 +214,7 @@ class Changes {
   std::string added_;
 };
 
-/// Returns the value of "name=value" in a comma list.
+/// Returns the value of the item "name=value" in a list with commas; nullopt if there is no such item.
 std::optional<std::string> item_value(std::string_view list, std::string_view name) {
   for (const std::string& item : list_items(list)) {
     if (const std::size_t equals = item.find('='); same_word(std::string_view(item).substr(0, equals), name))
@@ -251,7 +252,7 @@ std::string set_jwt(const Reading& reading, std::string_view jwt_key, Changes& c
   if (auto key = item_value(reading.value("AuthInfo"), "jwt_key"); key && !key->empty()) return *key;
   std::string key(jwt_key);
   if (has_jwt && !item_value(parameters, "jwks")) {
-    // The plugin has a key by default. Tokens that are in use stay valid.
+    // auth/jwt already uses the key at its default path. With the same key, tokens that are in use stay valid.
     const std::string state = reading.value("StateSaveLocation");
     key = (state.empty() ? "/var/spool" : state) + "/jwt_hs256.key";
   }

@@ -83,7 +83,7 @@ TEST(PoolFile, ItsPoolsAreRead) {
   EXPECT_EQ(pools_of(pool_file(all)).at("gpu").partition_conf, "MaxTime=1-0 AllowGroups=\"a b\" State=DRAIN");
 }
 
-/// A slurm.conf that needs nothing.
+/// A slurm.conf that needs no changes.
 constexpr std::string_view kGood =
     "ClusterName=c\n"
     "SlurmctldHost=ctld # the only one\n"
@@ -286,10 +286,10 @@ RC_GTEST_PROP(Preflight, EverythingElseStaysByteForByte, ()) {
   const Preflight again = preflight(out.text, 1024, "/new/jwt.key");
   RC_ASSERT(again.text == out.text);
   RC_ASSERT(again.changes.empty());
-  // Lines are changed in their place, and new lines follow.
+  // Lines are changed in place, and new lines are appended, so no line is removed.
   RC_ASSERT(std::ranges::count(out.text, '\n') >= std::ranges::count(text, '\n'));
   if (out.changes.empty()) RC_ASSERT(out.text == text);
-  // Slurm reads the same of everything else.
+  // Slurm reads the same values for all other settings.
   const auto others = [](std::string_view of) {
     std::vector<std::string> all;
     const auto parsed = slurm::conf::parse(slurm::conf::Kind::kSlurm, of);

@@ -17,10 +17,10 @@ using core::Json;
 using namespace std::chrono_literals;
 
 constexpr std::array<std::string_view, 5> kRotationPhases = {"Spread", "Sign", "Retire", "Return", "Ended"};
-/// The clock of slurmctld is known to a second, and to the time that it takes to answer. A slurmstepd reads the keys after the
-/// start of its job.
+/// Tolerance for the start times of jobs. slurmctld's clock is known only to a second and to the time that slurmctld takes to
+/// answer, and a slurmstepd reads the keys after the start of its job.
 constexpr core::Duration kJobMargin = 5s;
-/// So many names are shown.
+/// The largest number of names in a message.
 constexpr std::size_t kNamedOfRotation = 10;
 
 std::string named_jobs(const std::vector<std::string>& names) {
@@ -29,7 +29,7 @@ std::string named_jobs(const std::vector<std::string>& names) {
   return names.size() > kNamedOfRotation ? fmt::format("{} and {} others", out, names.size() - kNamedOfRotation) : out;
 }
 
-/// The keys of the file in a phase, and the one that signs.
+/// The keys that the file has in a phase, and the kid of the key that signs.
 struct Content {
   std::vector<KeyId> keys;
   std::string signer;
@@ -47,7 +47,8 @@ bool is_content(const KeySet& set, const Content& content) {
   return has_keys(set, content.keys, content.signer);
 }
 
-/// True if the file is one that this rotation may replace: that of another phase, from which or to which it goes.
+/// True if the rotation may replace the file that is there with the file of its phase: it is the file of the phase before, or
+/// in Spread also that of Sign, from which the rotation goes back.
 bool may_replace(const KeySet& set, const Rotation& state) {
   const auto is = [&](RotationPhase phase) { return is_content(set, content_of(state, phase)); };
   switch (state.phase) {
@@ -65,7 +66,8 @@ bool may_replace(const KeySet& set, const Rotation& state) {
   return false;
 }
 
-/// True if the new key may have signed although the state does not say so: an older copy of the store was restored.
+/// True if the new key may have signed although Rotation::signed_anew is false, because an older copy of the store was
+/// restored.
 bool unexpected_sign(const KeySet& keys, const Rotation& state) {
   return state.phase == RotationPhase::kSpread && !state.signed_anew &&
          is_content(keys, content_of(state, RotationPhase::kSign));
@@ -99,11 +101,11 @@ Rotation ended(Rotation state, std::string result, core::WallTime now) {
   return out;
 }
 
-/// Returns why the node has not loaded the file; "": it has, or it holds no key.
+/// Returns why the node has not loaded the key file; "": it has, or it does not need the key any more.
 std::string not_loaded(const Node& node, const std::string& revision) {
   const Report& report = node.report;
   if (!has_reported(report)) return "its agent has not reported yet";
-  if (report.stopped && node.leaving.wanted) return "";  // Its slurmd does not start again.
+  if (report.stopped && node.leaving.wanted) return "";  // slurmd does not start again there.
   if (report.key_revision != revision) {
     return "its agent does not have the key file of this phase yet" + (report.error.empty() ? "" : ": " + report.error);
   }
@@ -139,7 +141,7 @@ std::vector<std::string> jobs_with_keys(const RotationInput& in) {
   const core::WallTime now = in.slurm->time_at(in.mono).value_or(in.now);
   for (const auto& [id, job] : in.slurm->jobs) {
     if (!job->holds_nodes() || (!job->stepmgr && id >= 0)) continue;
-    // A start in the future is of a clock that was set back since.
+    // If the start is in the future, the clock was set back since, so the start time is useless.
     const bool known = job->start && *job->start <= now + kJobMargin;
     if (!known || *job->start <= in.state.settled + kJobMargin) out.push_back(job->full_id());
   }
@@ -154,7 +156,7 @@ std::vector<std::string> jobs_that_start(const slurm::Snapshot& slurm) {
   return out;
 }
 
-/// Decides after all have loaded the file of the phase.
+/// Decides what follows once all daemons have loaded the file of the phase: another phase, the end, or a wait.
 void leave_phase(const RotationInput& in, Rotating& out) {
   const Rotation& state = in.state;
   if (state.settled == core::WallTime{}) {
@@ -171,7 +173,7 @@ void leave_phase(const RotationInput& in, Rotating& out) {
     out.next = ended(state, "done: the cluster has a new key", in.now);
     return;
   }
-  // If the clock was set back, it does not wait.
+  // If the clock was set back to before the refusal, there is no wait.
   if (state.try_at > in.now && in.now >= state.refused_at) {
     out.waits = fmt::format("slurmctld refused to load the next phase ({}); it is tried again at {}", state.refusal,
                             core::format_rfc3339(state.try_at));
@@ -202,9 +204,9 @@ void leave_phase(const RotationInput& in, Rotating& out) {
   out.next->signed_anew = state.signed_anew || next == RotationPhase::kSign;
 }
 
-/// slurmctld has refused the file of this phase: the phase before is restored. Some files stay, because slurmctld works with
-/// them after a restart: that of Retire, as the old key is not there any more, and that of Spread, if the new key may have
-/// signed.
+/// Returns to the phase before, because slurmctld has refused to load the file of this phase. In three cases the file stays,
+/// because slurmctld works with it after a restart: in Retire (the old key does not exist any more), in Return, and in Spread
+/// if the new key may have signed.
 void step_back(const RotationInput& in, Rotating& out) {
   const bool stays = in.state.phase == RotationPhase::kRetire || in.state.phase == RotationPhase::kReturn ||
                      (in.state.phase == RotationPhase::kSpread && in.state.signed_anew);
@@ -217,7 +219,8 @@ void step_back(const RotationInput& in, Rotating& out) {
       in_phase(in.state, in.state.phase == RotationPhase::kSign ? RotationPhase::kSpread : RotationPhase::kReturn, in.now);
   out.next->refusal = in.refused->second;
   out.next->refused_at = in.refused->first;
-  // The rollout forgets a refusal when it is given the former file. Each try makes all slurmds reload twice.
+  // The rollout of the pool file forgets the refusal when it gets the former file, so the refusals are counted here. The pauses
+  // grow because each try makes all slurmds reload twice.
   ++out.next->refusals;
   out.next->try_at = std::max(in.next_try, slurm::rollout::try_at(in.refused->first, out.next->refusals));
 }
@@ -273,10 +276,10 @@ Rotating judge_rotation(const RotationInput& in) {
           "end the rotation with --abandon, which leaves the file as it is",
           kJwksFile, to_string(state.phase));
     } else if (!state.revision.empty() || unexpected_sign(keys, state)) {
-      // Somebody has put another file there, and anybody may have loaded it.
+      // Somebody has replaced the file, and daemons may have loaded the replacement. So the phase begins again.
       out.next = in_phase(state, state.phase, in.now);
       out.next->signed_anew = state.signed_anew || unexpected_sign(keys, state);
-      // Nothing was signed with the new key. It is made anew.
+      // Nothing was signed with the new key, so it is replaced by another one.
       if (state.phase == RotationPhase::kSpread && !out.next->signed_anew) out.next->fresh.print.clear();
     } else {
       out.write = change_of(state);
@@ -284,7 +287,7 @@ Rotating judge_rotation(const RotationInput& in) {
     return out;
   }
   if (state.revision.empty() && keys.note != change_of(state).note) {
-    // Somebody has restored the file of an earlier phase, which others may have loaded then.
+    // Somebody has restored a file of an earlier time with the same keys, which daemons may have loaded then.
     out.write = change_of(state);
     return out;
   }
@@ -344,7 +347,7 @@ core::Result<Rotation> abandoned(const Rotation& state, const core::Result<KeySe
     out = in_phase(std::move(out), RotationPhase::kSpread, now);
     out.signed_anew = true;
   } else if (state.phase == RotationPhase::kSpread && !state.signed_anew) {
-    // All sign with the old key.
+    // All daemons sign with the old key, so the rotation can go straight to Return.
     out = in_phase(std::move(out), RotationPhase::kReturn, now);
   }
   return out;

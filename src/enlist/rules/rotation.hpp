@@ -1,32 +1,33 @@
 // Replaces the key of auth/slurm while jobs run, so that at any time every daemon can verify what any other one signs. Pure.
 //
-//             keys of the file   signs   ends when
-//   Spread    old, new           old     all have loaded the file
-//   Sign      old, new           new     all have loaded the file, and what the old key has signed has expired
-//   Retire    new                new     all have loaded the file
-//   Return    old                old     all have loaded the file. A rotation that was taken back, or that slurmctld refused
+//             keys in the file   signs   ends when
+//   Spread    old, new           old     all daemons have loaded the file
+//   Sign      old, new           new     all daemons have loaded the file, and what the old key has signed has expired
+//   Retire    new                new     all daemons have loaded the file
+//   Return    old                old     all daemons have loaded the file
+// Return is only for a rotation that an administrator has abandoned, or that slurmctld has refused.
 //
-// In each phase, the coordinator writes the file. The agents fetch it and reload slurmd. When all of them, and whoever else
-// holds the key, have loaded it, slurmctld is made to load it: the pool file gets the revision of the key file, so that the
-// partition that marks the loaded pool file (enlist/rules/pool_file.hpp) proves that slurmctld has started after the key file
-// was written.
+// In each phase, the coordinator writes the key file. The agents fetch the file and reload slurmd. When all agents, and the
+// other holders of the key, have loaded the file, slurmctld is made to load it: the pool file gets the revision of the key
+// file, so that the partition that marks the loaded pool file (enlist/rules/pool_file.hpp) proves that slurmctld has started
+// after the key file was written.
 //
-// The file has a note with the phase and the time at which it began. So a phase that is entered again, after Sign was refused
-// or the rotation was taken back, has another revision, and is not proven by what somebody has loaded before. If somebody
-// replaces the file of a phase, the phase begins again as well.
+// The key file contains a note with the phase and the time at which the phase began. So a phase that begins again, after
+// slurmctld refused Sign or the rotation was abandoned, has another revision, and files that daemons have loaded before do not
+// count. If somebody replaces the file of a phase, the phase begins again as well.
 //
 // The order in which daemons load the file of a phase does not matter:
-//   Spread    All sign with the old key, which all have.
-//   Sign      Some sign with the old key, others with the new one. All have both since Spread.
-//   Retire    All sign with the new key since Sign, and all have it since Spread.
-//   Return    From Spread: as Spread. From Sign, the rotation first goes back to Spread, where all have both. It leaves Spread
-//             when all have loaded that file, and what the new key has signed has expired.
-// So a daemon that is restarted at any time, by whomever, reads a file that works. slurmctld comes last, because its
-// reconfigure makes slurmds start again: a slurmd that is just doing so might miss the signal of its agent.
+//   Spread    All daemons sign with the old key, which all have.
+//   Sign      Some daemons sign with the old key, others with the new one. All have both since Spread.
+//   Retire    All daemons sign with the new key since Sign, and all have it since Spread.
+//   Return    From Spread: as in Spread. From Sign, the rotation first goes back to Spread, where all have both keys. It leaves
+//             Spread when all have loaded that file, and what the new key has signed has expired.
+// So a daemon that anybody restarts at any time reads a file that works. slurmctld loads the file last, because its reconfigure
+// makes all slurmds start again, and a slurmd that is just starting may miss the signal of its agent.
 //
-// A slurmstepd that manages the steps of a job (--stepmgr) keeps the keys that it has read when the job began. Jobs that began
-// before a phase was loaded everywhere are waited for before the next one. All other processes of jobs have no key: they ask
-// slurmd's socket for each message.
+// A slurmstepd that manages the steps of a job (--stepmgr) uses the keys that it read when the job began. So the next phase
+// waits for such jobs that began before the file of this phase was loaded everywhere. All other processes of jobs have no key:
+// they ask slurmd's socket for each message.
 #pragma once
 
 #include <map>
@@ -45,94 +46,96 @@
 namespace enlist {
 
 enum class RotationPhase { kSpread, kSign, kRetire, kReturn, kEnded };
-[[nodiscard]] std::string_view to_string(RotationPhase phase);  ///< "Spread".
+[[nodiscard]] std::string_view to_string(RotationPhase phase);  ///< Returns the name: "Spread".
 
-/// The state of a rotation. It is stored before the act that depends on it.
+/// The state of a rotation. The coordinator stores it before each act that depends on it.
 struct Rotation {
   RotationPhase phase = RotationPhase::kSpread;
   std::vector<KeyId> old_keys{};
   std::string old_signer;
-  KeyId fresh{};  ///< The new key. Its print is "" until the file with it was seen.
+  KeyId fresh{};  ///< The new key. Its print is "" until the coordinator has read a file with this key.
   core::WallTime began{};
-  core::WallTime since{};        ///< When this phase began. Later than any phase before, also if the clock was set back.
-  std::string revision{};        ///< The revision of the file of this phase. "": it was not seen yet.
-  std::string mark{};            ///< The revision of the key file that the pool file carries: slurmctld has to load it.
+  core::WallTime since{};        ///< When this phase began. Later than any earlier phase, even if the clock was set back.
+  std::string revision{};        ///< The revision of the key file of this phase. "": the file was not read yet.
+  std::string mark{};            ///< The revision of the key file that the pool file contains, for slurmctld to load.
   std::string former_mark{};     ///< `mark` before the rotation.
-  core::WallTime settled{};      ///< When all had loaded the file of this phase, by slurmctld's clock; 0: not yet.
+  core::WallTime settled{};      ///< When all daemons had loaded the file of this phase, by slurmctld's clock; 0: not yet.
   bool signed_anew = false;      ///< The phase Sign has begun, so the new key may have signed.
-  bool abandoned = false;        ///< An administrator has taken the rotation back.
-  core::Duration lifetime{0};    ///< The administrator's, if he wants a longer one than the configuration of Slurm says.
+  bool abandoned = false;        ///< An administrator has abandoned the rotation.
+  core::Duration lifetime{0};    ///< A minimum for RotationInput::lifetime, which the administrator has set.
   std::set<std::string> also{};  ///< Further hosts with the key, which the administrator has named.
-  std::set<std::string> acknowledged{};  ///< Hosts whose copy the administrator has confirmed in this phase.
-  std::set<std::string> without{};       ///< Nodes that are not waited for.
-  std::string refusal{};                 ///< Why slurmctld has last refused to load a phase. "": it has not.
-  int refusals = 0;                      ///< How often.
-  core::WallTime refused_at{}, try_at{};
-  std::string result{};  ///< How it has ended. "": it has not.
+  std::set<std::string> acknowledged{};   ///< Hosts for which the administrator has confirmed the load in this phase.
+  std::set<std::string> without{};        ///< Nodes that the rotation does not wait for.
+  std::string refusal{};                  ///< Why slurmctld last refused to load the file of a phase. "": it never has.
+  int refusals = 0;                       ///< How often slurmctld has refused.
+  core::WallTime refused_at{}, try_at{};  ///< When slurmctld last refused, and when the next phase is tried again.
+  std::string result{};                   ///< How the rotation has ended. "": it has not.
   friend bool operator==(const Rotation&, const Rotation&) = default;
 };
 [[nodiscard]] core::Json to_json(const Rotation& rotation);
-/// Error: kInvalid with the member's name.
+/// Parses a state that to_json() has written. Error: kInvalid with the member's name.
 [[nodiscard]] core::Result<Rotation> rotation_from(const core::Json& json);
 
-/// Begins a rotation. `kid` is the kid of the new key, which nothing else may have. Error: kInvalid, if the keys cannot be
-/// rotated.
+/// Returns the state of a rotation that begins now. `kid`: the kid of the new key. Error: kInvalid, if one of `keys` has this
+/// kid.
 [[nodiscard]] core::Result<Rotation> begin_rotation(const KeySet& keys, const std::string& kid, core::WallTime now);
 
-/// A host that holds the key and has no agent of this coordinator: its administrator copies the file.
+/// A host that holds the key and has no agent of this coordinator. An administrator copies the key file to it.
 struct KeyHolder {
   std::string host;
-  std::string what;   ///< What has to be done there after the file was copied: "restart slurmdbd".
-  bool here = false;  ///< It is this host, which has the file.
+  std::string what;   ///< What the administrator has to do there after the copy: "restart slurmdbd".
+  bool here = false;  ///< This is the coordinator's own host, which needs no copy.
   friend bool operator==(const KeyHolder&, const KeyHolder&) = default;
 };
 
-/// Returns the others, and the nodes that Slurm has and this coordinator has not.
+/// Returns `others`, and the nodes of Slurm that this coordinator has no record of.
 [[nodiscard]] std::vector<KeyHolder> all_holders(std::vector<KeyHolder> others, const std::map<std::string, Node>& nodes,
                                                  const slurm::SnapshotPtr& slurm);
 
 struct RotationInput {
   const Rotation& state;
-  const core::Result<KeySet>& keys;  ///< The file as it was last read.
+  const core::Result<KeySet>& keys;  ///< The keys of the key file as it was last read.
   const std::map<std::string, Node>& nodes;
   std::vector<KeyHolder> others;  ///< Without the nodes that all_holders() adds.
   slurm::SnapshotPtr slurm;
   bool loaded = false;  ///< slurmctld runs with a pool file that has Rotation::mark.
-  /// slurmctld has refused a pool file with that mark at this time, and why. It has not accepted another one with that mark.
+  /// When and why slurmctld has refused a pool file with Rotation::mark. nullopt: it has refused none, or the pool file that it
+  /// accepted last has this mark too.
   std::optional<std::pair<core::WallTime, std::string>> refused{};
-  core::WallTime next_try{};   ///< When a refused pool file is tried again.
-  core::Duration lifetime{0};  ///< What a key has signed is accepted for so long, by the configuration of Slurm.
-  std::optional<core::MonoTime> settled_since{};  ///< When this process has first seen all have loaded the file of this phase.
+  core::WallTime next_try{};                      ///< When a refused pool file is tried again.
+  core::Duration lifetime{0};                     ///< How long Slurm accepts what a key has signed, by its configuration.
+  std::optional<core::MonoTime> settled_since{};  ///< When this process of the coordinator first saw Rotation::settled set.
   core::WallTime now;
   core::MonoTime mono;
 };
 
-/// A host that has not loaded the file of this phase.
+/// A host that has not loaded the key file of this phase.
 struct RotationWait {
   std::string host;
-  std::string why;         ///< One line for people. Of a KeyHolder: what has to be done there.
-  bool by_people = false;  ///< It is waited for an administrator's --acknowledge.
+  std::string why;         ///< One line for people. For a KeyHolder: KeyHolder::what.
+  bool by_people = false;  ///< The rotation waits until an administrator confirms the load (--acknowledge).
   bool here = false;       ///< KeyHolder::here.
   friend bool operator==(const RotationWait&, const RotationWait&) = default;
 };
 
 struct Rotating {
-  std::optional<Rotation> next{};    ///< To be stored. Nothing else is done before it is.
-  std::optional<KeyChange> write{};  ///< The key file becomes this.
-  bool settled = false;              ///< All have loaded the file of this phase.
+  std::optional<Rotation> next{};    ///< The state to store, before anything else is done.
+  std::optional<KeyChange> write{};  ///< The change to make to the key file.
+  bool settled = false;              ///< All daemons have loaded the key file of this phase.
   std::vector<RotationWait> hosts{};
-  std::string waits{};                         ///< What else is waited for; "": nothing.
-  std::string problem{};                       ///< Why it does not go on until somebody acts; "": it does.
-  std::optional<core::Duration> look_again{};  ///< Time alone changes the result.
+  std::string waits{};                         ///< What else the rotation waits for; "": nothing.
+  std::string problem{};                       ///< Why the rotation cannot go on until somebody acts; "": it can.
+  std::optional<core::Duration> look_again{};  ///< The result may change after this time without any event.
 };
 
 [[nodiscard]] Rotating judge_rotation(const RotationInput& input);
 
-/// Takes a rotation back. If somebody else has changed the keys, it just ends. Error: kConflict, if it is too late, or no
-/// rotation runs; that of `keys`.
+/// Returns the state after an administrator abandons the rotation: it goes back to the old key. If somebody else has changed
+/// the key file, the rotation ends at once. Errors: kConflict (the phase is Retire, or no rotation runs); kUnavailable of
+/// `keys`.
 [[nodiscard]] core::Result<Rotation> abandoned(const Rotation& state, const core::Result<KeySet>& keys, core::WallTime now);
 
-/// Returns why the node cannot be left out: it has jobs, or may get some. "": it can.
+/// Returns why the rotation must wait for the node: it has jobs, may get some, or Slurm does not answer. "": it need not wait.
 [[nodiscard]] std::string must_wait_for(const slurm::SnapshotPtr& slurm, const std::string& node);
 
 }  // namespace enlist

@@ -23,7 +23,8 @@ using P = RotationPhase;
 
 constexpr core::WallTime kNoon{core::Duration{1'800'000'000'000}};
 
-/// A cluster whose key rotates. The store, the file and the reports are as a coordinator and its agents would make them.
+/// A cluster whose key is rotated. The test plays the coordinator, the agents and slurmctld: it changes the stored state, the
+/// key file and the reports as they would.
 struct Site {
   std::string text;
   std::map<std::string, Node> nodes;
@@ -38,7 +39,7 @@ struct Site {
   core::Duration now{0};
   std::optional<core::MonoTime> settled_since;
   core::WallTime settled{};
-  std::vector<std::string> contents;  ///< Of the file, in the order in which they were written: "old,new* ".
+  std::vector<std::string> contents;  ///< The keys of each written file, in this order: "old,new*" ("*": signs).
 
   Site() {
     text =
@@ -103,7 +104,7 @@ struct Site {
                            .now = kNoon + now,
                            .mono = core::MonoTime{now}});
   }
-  /// Does what is decided, once. Returns false if nothing was to be done.
+  /// Carries out one decision of judge_rotation(). Returns false if there was nothing to do.
   bool step() {
     const Rotating judged = look();
     if (judged.next) {
@@ -116,7 +117,7 @@ struct Site {
     }
     return true;
   }
-  /// Goes on until this phase has begun.
+  /// Continues until this phase has begun.
   void go_to(P phase) {
     for (int i = 0; i < 10'000 && state().phase != phase; ++i) {
       if (!step()) now += 1s;
@@ -125,7 +126,7 @@ struct Site {
     }
     ASSERT_EQ(state().phase, phase);
   }
-  /// Goes on until nothing happens any more, even if time passes.
+  /// Continues until the rotation has ended, or `limit` is over.
   void go(core::Duration limit = 1000s) {
     for (const core::Duration end = now + limit; now < end; now += 1s) {
       while (step()) {
@@ -137,22 +138,22 @@ struct Site {
   }
 };
 
-/// A cluster whose daemons have the keys that they have read. Each tick, one thing happens. At any time, each daemon must
-/// verify what any other one signs, and what was signed before and is still accepted.
+/// A cluster in which each daemon has the keys that it has read. In each tick, one thing happens. At any time, each daemon must
+/// be able to verify what any other one signs, and what was signed before and has not expired.
 struct Cluster {
   enum class Event { kRestart, kReconfigure, kAbandon, kHostOff, kHostDeaf, kRefuse, kRestore };
   using Events = std::multimap<int, Event>;
   enum class Is { kOn, kOff, kDeaf };
   struct Daemon {
-    std::string file, has;  ///< The text of the file beside it, and what it has read of it.
+    std::string file, has;  ///< The text of the daemon's key file, and the text that the daemon has read.
     Is is = Is::kOn;
-    core::Duration until{0};  ///< It is off or deaf until then.
+    core::Duration until{0};  ///< The end of kOff or kDeaf.
   };
   static constexpr core::Duration kLifetime = 120s, kAway = 900s;
 
-  std::string text, before;  ///< The file beside slurm.conf, and the one before.
+  std::string text, before;  ///< The key file beside slurm.conf, and the former one.
   Daemon slurmctld;
-  std::string pool_file, loaded, accepted, refused_mark;  ///< The marks.
+  std::string pool_file, loaded, accepted, refused_mark;  ///< The marks (Rotation::mark) of these pool files.
   bool refuses = false;
   core::WallTime refused_at{};
   std::map<std::string, Daemon> hosts;
@@ -162,7 +163,7 @@ struct Cluster {
   core::Duration now{0};
   core::WallTime settled{};
   std::optional<core::MonoTime> settled_since;
-  std::map<std::string, core::Duration> signed_at;  ///< By the print of the key.
+  std::map<std::string, core::Duration> signed_at;  ///< When a key was last used to sign, by KeyId::print.
   std::map<std::string, KeySet> sets;
 
   Cluster() {
@@ -196,7 +197,7 @@ struct Cluster {
     switch (event) {
       case Event::kRestart:
         return read_by_slurmctld();
-      case Event::kReconfigure:  // For example for a pool, with what the store says.
+      case Event::kReconfigure:  // For example because of a new pool. The pool file gets the mark of the stored state.
         if (refused_mark != state.mark) pool_file = state.mark;
         return read_by_slurmctld();
       case Event::kAbandon:
@@ -205,7 +206,7 @@ struct Cluster {
       case Event::kHostOff:
       case Event::kHostDeaf:
         if (host.is != Is::kOn) return;
-        // The last thing that its agent did is not reported.
+        // The agent has fetched and loaded the file, and could not report that.
         if (event == Event::kHostDeaf) host.file = host.has = text;
         host.is = event == Event::kHostOff ? Is::kOff : Is::kDeaf;
         host.until = now + kAway;
@@ -213,7 +214,7 @@ struct Cluster {
       case Event::kRefuse:
         refuses = true;
         return;
-      case Event::kRestore:  // Somebody puts the file from before there. If it is none of the rotation, that is noticed.
+      case Event::kRestore:  // Somebody restores the former key file, and undoes that if the rotation reports a problem.
         std::swap(text, before);
         if (!judged().problem.empty()) std::swap(text, before);
         return;
@@ -241,7 +242,7 @@ struct Cluster {
     }
     return judge_rotation(in);
   }
-  /// Returns true if the coordinator does something.
+  /// Carries out one decision of judge_rotation() for the coordinator. Returns false if there was nothing to do.
   bool coordinator() {
     const Rotating does = judged();
     if (does.next) {
@@ -278,7 +279,7 @@ struct Cluster {
     }
     return false;
   }
-  /// Returns what is not verified; "": all is.
+  /// Returns which daemon cannot verify a signature that is still valid; "": none.
   std::string unverified() {
     std::map<std::string, const Daemon*> all{{"slurmctld", &slurmctld}};
     for (const auto& [name, host] : hosts) {
@@ -298,7 +299,8 @@ struct Cluster {
     }
     return "";
   }
-  /// Returns what has gone wrong; "": nothing. `ticks`: how many there were.
+  /// Runs the rotation with these events to its end. Returns what has gone wrong; "": nothing. `ticks` gets the number of
+  /// ticks.
   std::string run(const Events& events, int* ticks = nullptr) {
     for (int tick = 0; tick < 600 && state.phase != P::kEnded; ++tick) {
       const auto [from, to] = events.equal_range(tick);
@@ -314,7 +316,7 @@ struct Cluster {
 using Event = Cluster::Event;
 
 TEST(RotationTest, SlurmctldMaySignWithTheNewKeyBeforeItIsMadeToLoadIt) {
-  // In Sign, before the host that is off has the file, slurmctld reads it. Then the rotation is taken back.
+  // In Sign, slurmctld reads the key file while a host that is off does not have it. Then the rotation is abandoned.
   int ticks = 0;
   EXPECT_EQ(Cluster().run({}, &ticks), "");
   for (int off = 0; off <= ticks; ++off) {
@@ -365,7 +367,7 @@ TEST(RotationTest, AWishForALongerWaitCounts) {
 }
 
 TEST(RotationTest, ItGoesOnAfterACrashAtAnyPoint) {
-  // All that a coordinator has is the store and the file: after each write, the next one begins with a new wait.
+  // Each step is made as by a new process of the coordinator, which has only the store and the key file. Its wait begins anew.
   Site site;
   site.begin();
   for (int i = 0; i < 100 && site.state().phase != P::kEnded; ++i) {
@@ -600,7 +602,7 @@ TEST(RotationTest, ARefusedSpreadEndsTheRotation) {
   ASSERT_EQ(site.state().mark, site.revision());
   site.refused.emplace(kNoon + 10s, "no such node set");
   site.slurmctld_loads = true;
-  site.loaded = "";  // The pool file from before is written back, and slurmctld runs with it.
+  site.loaded = "";  // The former pool file, which has no mark, is written back, and slurmctld runs with it.
   site.go();
   EXPECT_THAT(site.contents, ElementsAre("old*,new", "old*"));
   EXPECT_EQ(site.state().phase, P::kEnded);
@@ -638,7 +640,7 @@ TEST(RotationTest, ASignThatIsRefusedAgainIsTriedLater) {
     ASSERT_EQ(site.state().phase, P::kSign);
     const core::WallTime at = core::whole_seconds(kNoon + site.now);
     site.refused.emplace(at, "no such node set");
-    site.next_try = at + 60s;  // The rollout has forgotten the refusals before.
+    site.next_try = at + 60s;  // The rollout of the pool file has forgotten the earlier refusals.
     site.step();
     EXPECT_EQ(site.state().refusals, refusals);
     EXPECT_EQ(site.state().try_at, at + wait);

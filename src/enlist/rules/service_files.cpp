@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::string_view kOptions = "SLURMD_OPTIONS=";
 
-/// Returns the text for a unit, in which systemd reads % as the beginning of a specifier.
+/// Escapes % in a text for a unit, where systemd takes % for the beginning of a specifier.
 std::string without_specifiers(std::string_view text) {
   std::string out;
   for (const char c : text) out += c == '%' ? "%%" : std::string(1, c);
@@ -24,8 +24,8 @@ std::string escaped(std::string_view text, std::string_view special) {
   return out;
 }
 
-/// Quotes an argument for the splitting of $SLURMD_OPTIONS into words: quotes group, and a backslash keeps the next character.
-/// Single quotes leave the double quotes of --conf readable.
+/// Quotes an argument for systemd, which splits $SLURMD_OPTIONS into words: quotes group characters, and a backslash makes the
+/// next character literal. Single quotes are used because --conf has double quotes.
 std::string quoted_argument(const std::string& argument) {
   const auto plain = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -35,14 +35,16 @@ std::string quoted_argument(const std::string& argument) {
   return "'" + escaped(argument, "'\\") + "'";
 }
 
-/// Returns the line of the variable. In the double quotes of an EnvironmentFile a backslash keeps these four characters.
+/// Returns the line that sets SLURMD_OPTIONS. Within double quotes in an EnvironmentFile, a backslash makes the four characters
+/// " \ ` and $ literal.
 std::string options_line(const std::vector<std::string>& arguments) {
   std::string words;
   for (const std::string& argument : arguments) words += (words.empty() ? "" : " ") + quoted_argument(argument);
   return std::string(kOptions) + "\"" + escaped(words, "\"\\`$") + "\"\n";
 }
 
-/// Reads text up to the first `end` that no backslash precedes, and removes it from `text`. nullopt: there is none.
+/// Returns the text before the first `end` without a backslash in front, unescaped, and removes it and `end` from `text`.
+/// nullopt: there is no such `end`.
 std::optional<std::string> take_quoted(std::string_view& text, char end) {
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -56,7 +58,7 @@ std::optional<std::string> take_quoted(std::string_view& text, char end) {
   return std::nullopt;
 }
 
-/// Splits words that quoted_argument() wrote. Other quoting gives any result.
+/// Splits arguments that quoted_argument() has written. The result is undefined for arguments with other quoting.
 std::vector<std::string> split_arguments(std::string_view words) {
   std::vector<std::string> out;
   while (!words.empty()) {
@@ -80,7 +82,7 @@ std::string defaults_file(const std::vector<std::string>& arguments) {
 }
 
 core::Result<std::vector<std::string>> arguments_of(std::string_view defaults_file) {
-  // systemd takes the last of several.
+  // Of several lines, systemd uses the last one.
   std::size_t at = defaults_file.rfind("\n" + std::string(kOptions));
   if (at != std::string_view::npos) {
     ++at;
@@ -109,13 +111,13 @@ std::string unit_file(std::string_view slurmd, std::string_view defaults) {
          "Description=Slurm node daemon\n"
          "After=network-online.target remote-fs.target sssd.service\n"
          "Wants=network-online.target\n"
-         // A slurmd that cannot run fails in the end, so that its error is seen.
+         // After five failed starts in 30 s, the unit fails, so that the error of slurmd is visible.
          "StartLimitIntervalSec=30\n"
          "StartLimitBurst=5\n"
          "\n"
          "[Service]\n"
          "Type=notify\n"
-         // Without the file slurmd would run as another node, so that the unit fails.
+         // The file is required (no "-" in front): without its arguments, slurmd would run as another node.
          "EnvironmentFile=" +
          without_specifiers(defaults) +
          "\n"

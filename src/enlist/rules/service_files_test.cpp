@@ -25,7 +25,8 @@ TEST(DefaultsFile, QuotesTwiceAsSystemdReadsTwice) {
   EXPECT_EQ(defaults_file({}), std::string(kFileMark) + "SLURMD_OPTIONS=\"\"\n");
 }
 
-/// Reads the file as systemd does, by its rules alone: systemd.exec(5) EnvironmentFile=, systemd.service(5) COMMAND LINES.
+/// Parses the file by systemd's rules, without our own code: systemd.exec(5) EnvironmentFile=, systemd.service(5) COMMAND
+/// LINES.
 std::vector<std::string> as_systemd(const std::string& file) {
   std::string value;
   const std::size_t begin = file.find("SLURMD_OPTIONS=\"") + 16;

@@ -26,7 +26,7 @@ using core::fail;
 
 /// PRAGMA application_id of our files: "slen".
 constexpr int kApplication = 0x736c656e;
-/// PRAGMA user_version: the version of the tables. Another one needs code here that migrates the file.
+/// PRAGMA user_version: the version of the tables. A new version needs code here that migrates older files.
 constexpr int kSchema = 1;
 
 core::Json row_json(const core::Json& value) {
@@ -45,7 +45,7 @@ core::Result<T> read_row(const core::Json& json) {
   }
 }
 
-/// Calls `call` for each table: its name, and its place in Contents and in Changes.
+/// Calls `call` for each table, with its name and its members in Contents and in Changes. Stops at the first error.
 template <class Call>
 core::Result<void> each_table(Call call) {
   core::Result<void> done = call("pool", &Contents::pools, &Changes::pools);
@@ -61,7 +61,7 @@ struct Closed {
 };
 using Statement = std::unique_ptr<sqlite3_stmt, Closed>;
 
-/// The SQLite file. Blocks. One thread at a time uses it.
+/// The SQLite file. Its functions block. Only one thread may use it at a time.
 class Database {
  public:
   explicit Database(const fs::path& file) : file_(file) {}
@@ -73,8 +73,8 @@ class Database {
     database_.reset(opened);
     if (code != SQLITE_OK) return failure(code);
     sqlite3_extended_result_codes(opened, 1);
-    // The lock of the exclusive mode is held until the file is closed or the process ends, however it ends. With it, SQLite
-    // needs no file of shared memory beside ours. No time is given for waiting: a second coordinator must end at once.
+    // SQLite holds the lock of the exclusive mode until the file is closed or the process ends, however it ends. In this mode,
+    // it needs no shared-memory file beside ours. There is no busy timeout, because a second coordinator must exit at once.
     core::Result<void> done = run("PRAGMA locking_mode=EXCLUSIVE; BEGIN EXCLUSIVE; COMMIT");
     if (!done) return done;
     const auto ours = is_ours();
@@ -122,7 +122,7 @@ class Database {
       return {};
     });
     if (done) done = step(commit_.get());
-    // SQLite itself has rolled back after some errors.
+    // After some errors, SQLite has already rolled back by itself.
     if (!done && sqlite3_get_autocommit(database_.get()) == 0) (void)step(rollback_.get());
     return done;
   }
@@ -136,7 +136,7 @@ class Database {
     return fail(ErrorCode::kInvalid, fmt::format("{}: {}", file_.string(), why));
   }
 
-  /// `cause`: the errno of the system's call that failed, if it is known. SQLite does not keep it for a failed COMMIT.
+  /// `cause`: the errno of the system call that failed; 0: unknown. SQLite itself loses it when a COMMIT fails.
   [[nodiscard]] std::unexpected<core::Error> failure(int code, int cause = 0) const {
     switch (code & 0xff) {
       case SQLITE_BUSY:
@@ -160,8 +160,8 @@ class Database {
     return fail(ErrorCode::kUnavailable, fmt::format("{}: {}", file_.string(), std::generic_category().message(errno)));
   }
 
-  /// Makes the file if it is missing, because SQLite would make it readable for others. Does not open a file that exists: POSIX
-  /// drops all locks of a process on a file when any of its descriptors is closed.
+  /// Creates the file if it is missing, because SQLite would create it readable for others. Does not open an existing file,
+  /// because POSIX drops all locks of a process on a file when the process closes any descriptor of the file.
   [[nodiscard]] core::Result<void> make_file() const {
     const int made = ::open(file_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (made < 0) return errno == EEXIST ? core::Result<void>{} : system_failure();
@@ -169,7 +169,8 @@ class Database {
     return {};
   }
 
-  /// Returns false for an empty file, which becomes ours. Error: kInvalid for files of other programs and of newer versions.
+  /// Reports whether the file has our tables. False: it is empty, and gets them. Error: kInvalid for files of other programs
+  /// and of newer versions.
   core::Result<bool> is_ours() {
     const auto application = number("PRAGMA application_id"), schema = number("PRAGMA user_version"),
                tables = number("SELECT count(*) FROM sqlite_master");
@@ -196,15 +197,16 @@ class Database {
         fmt::format("BEGIN; PRAGMA application_id={}; PRAGMA user_version={}; {} COMMIT", kApplication, kSchema, tables));
   }
 
-  /// A file that was restored from a backup may be readable for others. SQLite gives its journal the mode of the file.
+  /// Sets the mode of the file and of its journal to 0600, because files that were restored from a backup may be readable for
+  /// others. SQLite creates a journal with the mode of the file.
   [[nodiscard]] core::Result<void> make_private() const {
     if (chmod(file_.c_str(), 0600) != 0) return system_failure();
     if (chmod((file_.string() + "-wal").c_str(), 0600) != 0 && errno != ENOENT) return system_failure();
     return {};
   }
 
-  /// Looks for damage that reading would not find: the rows of a copy that was restored beside the journal of another file are
-  /// a mix of both.
+  /// Looks for damage that load() would not find: if somebody restores a copy and leaves the journal of the former file beside
+  /// it, the rows are a mix of both files.
   core::Result<void> check() {
     Statement select;
     if (auto prepared = prepare(select, "PRAGMA quick_check(1)"); !prepared) return prepared;
@@ -276,7 +278,7 @@ class Database {
   std::map<std::string, Writers, std::less<>> writers_;
 };
 
-/// Drops the rows that are already as they shall be.
+/// Returns the changes without the rows that already have the requested value in `now`.
 Changes without_same(Changes changes, const Contents& now) {
   (void)each_table([&](std::string_view, auto contents, auto changed) -> core::Result<void> {
     const auto& rows = now.*contents;
@@ -323,7 +325,7 @@ class SqliteStore final : public Store {
   void listen(std::function<void(const Changes&)> listener) override { state_->listeners.push_back(std::move(listener)); }
 
  private:
-  /// Lives until the last callback has returned: a callback may destroy the store.
+  /// Outlives the store until a running callback has returned, because a callback may destroy the store.
   struct State : std::enable_shared_from_this<State> {
     State(core::Loop& l, std::shared_ptr<Database> d, Contents c)
         : loop(l), database(std::move(d)), contents(std::move(c)), turn(l) {}
@@ -334,8 +336,8 @@ class SqliteStore final : public Store {
     core::Timer turn;
     std::deque<std::pair<Change, Done>> queue;
     std::vector<std::function<void(const Changes&)>> listeners;
-    std::string problem;  ///< Of the last write.
-    bool busy = false;    ///< A commit waits for its turn or is being written.
+    std::string problem;  ///< The error of the last write; "": none.
+    bool busy = false;    ///< A commit waits for the next loop iteration or is being written.
     bool gone = false;    ///< The store is destroyed: nothing is called any more.
 
     void wait_for_turn() {
@@ -367,7 +369,7 @@ class SqliteStore final : public Store {
     void take(const Changes& changes) {
       apply(changes, contents);
       for (std::size_t i = 0; i < listeners.size() && !gone; ++i) {
-        const auto listener = listeners[i];  // A listener may add another one.
+        const auto listener = listeners[i];  // A copy, because a listener may add another one.
         listener(changes);
       }
     }

@@ -1,4 +1,4 @@
-// Uses real files, because SQLite is under test: its locks, its journal, and what a process that dies leaves behind.
+// Uses real files, because the tests are also about SQLite: its locks, its journal, and the files that a killed process leaves.
 #include "enlist/store/store.hpp"
 
 #include <gmock/gmock.h>
@@ -38,7 +38,7 @@ Changes pool_named(const std::string& name, std::int64_t next_number = 1) {
 Changes value_of(const std::string& name, Json value) {
   return {.values = {{name, std::move(value)}}};
 }
-/// Counts a value up by one, so that each commit has to see the one before.
+/// Adds one to a value, so that the result shows whether each commit has seen the one before.
 Store::Change count_up() {
   return [](const Contents& now) -> core::Result<Changes> {
     const auto at = now.values.find("count");
@@ -46,7 +46,8 @@ Store::Change count_up() {
   };
 }
 
-/// A folder of its own, in memory where there is one: these tests commit some thousand times, and no power fails in them.
+/// A temporary folder, on a file system in memory if there is one. It is faster for some thousand commits, and no test needs
+/// the file to survive a power failure.
 struct Folder {
   Folder() {
     const fs::path memory = "/dev/shm";
@@ -313,7 +314,7 @@ TEST_F(StoreTest, ACopyBesideTheJournalOfALaterFileIsDamaged) {
   ASSERT_TRUE(commit(rows("n", 200, 1500, 2)));
   store = nullptr;
   fs::copy_file(file, copy);
-  // So many pages that SQLite has begun the journal anew: it has some pages of the later file only.
+  // Write so many pages that SQLite begins its journal again. Then the journal has only some of the pages of the later file.
   ASSERT_TRUE(open());
   ASSERT_TRUE(commit(rows("n", 200, 3000)));
   for (std::size_t i = 0; i < 20; ++i) ASSERT_TRUE(commit(rows("m", 300, 900 + i * 200, 2)));
@@ -334,7 +335,7 @@ TEST_F(StoreTest, MissingFoldersAreNamed) {
   EXPECT_THAT(opened.error().message, HasSubstr("a/b.db: No such file or directory"));
 }
 
-/// Makes every file of this process end at so many bytes. The kernel reports EFBIG then, and SQLite a failed write.
+/// Limits every file of this process to `bytes` bytes. Beyond that, the kernel reports EFBIG, and SQLite a failed write.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) : signal_(std::signal(SIGXFSZ, SIG_IGN)) {
@@ -392,7 +393,7 @@ TEST_F(StoreTest, AStoreThatCannotBeMadeSaysWhy) {
   EXPECT_TRUE(open());
 }
 
-/// Commits for ever, and writes each number to the pipe once its commit is acknowledged.
+/// Commits growing numbers for ever, and writes each number to the pipe `acknowledged` once its commit is done.
 [[noreturn]] void commit_for_ever(const fs::path& file, int acknowledged) {
   core::ManualLoop own;
   auto store = Store::open(own, file);
@@ -404,7 +405,7 @@ TEST_F(StoreTest, AStoreThatCannotBeMadeSaysWhy) {
   for (;;) {
     (*store)->commit(
         [next = count() + 1](const Contents&) -> core::Result<Changes> {
-          // Several rows, and some of more than one page, so that a part of a commit would be seen.
+          // Several rows, and some of more than one page, so that the test would see a commit that was written in part.
           Changes out = value_of("count", next);
           out.values["twice"] = Json::array({next, std::string(static_cast<std::size_t>(next % 7) * 3000, 'x')});
           out.pools = pool_named("gpu", next).pools;
@@ -428,7 +429,7 @@ TEST_F(StoreTest, EveryAcknowledgedCommitOutlivesTheProcess) {
     if (child == 0) commit_for_ever(file, ends[1]);
     close(ends[1]);
     int number = 0;
-    // Killed at another point of its work each time, because it goes on while this process reads.
+    // In each round the child is killed at another point of its work, because it goes on while this process reads.
     for (int reads = 0; reads < 5 + 3 * round && read(ends[0], &number, sizeof number) == sizeof number; ++reads) {
       ASSERT_EQ(number, last + 1);
       last = number;
@@ -452,7 +453,7 @@ TEST_F(StoreTest, EveryAcknowledgedCommitOutlivesTheProcess) {
   }
 }
 
-/// Any changes in any order give the same contents in the process and in the file.
+/// After any changes in any order, the file has the same contents as the memory of the process.
 RC_GTEST_FIXTURE_PROP(StoreTest, TheFileIsTheMirror, ()) {
   file = folder.path / "mirror.db";
   fs::remove(file);

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 using core::ErrorCode;
 using core::fail;
 
-constexpr std::size_t kMaxBytes = 65536;  // Neither file is larger than 2 KB.
+constexpr std::size_t kMaxBytes = 65536;  // The certificate and the key are at most 2 KB each.
 
 std::unexpected<core::Error> system_failure(ErrorCode code, const fs::path& path) {
   return fail(code, path.string() + ": " + std::generic_category().message(errno));
@@ -71,10 +71,10 @@ core::Result<void> sync_folder(const fs::path& folder) {
   return {};
 }
 
-/// Writes a file that must not exist yet. It appears as a whole, or not at all. Error: kAlreadyExists.
+/// Creates a file atomically, with its whole text. Errors: kAlreadyExists, kUnavailable.
 core::Result<void> write_new(const fs::path& path, std::string_view text, mode_t mode) {
   std::string next = path.parent_path() / ("." + path.filename().string() + ".XXXXXX");
-  const Descriptor file(mkostemp(next.data(), O_CLOEXEC));  // mode 0600
+  const Descriptor file(mkostemp(next.data(), O_CLOEXEC));  // Creates the file with mode 0600.
   if (!file) return system_failure(ErrorCode::kUnavailable, path);
   bool good = fchmod(file.get(), mode) == 0;
   while (good && !text.empty()) {
@@ -82,7 +82,7 @@ core::Result<void> write_new(const fs::path& path, std::string_view text, mode_t
     good = n > 0 || (n < 0 && errno == EINTR);
     if (n > 0) text.remove_prefix(static_cast<std::size_t>(n));
   }
-  // A link, and not a rename, because a rename would replace a file that somebody else has just written.
+  // link(2) fails if the file exists. rename(2) would replace a file that another process has just written.
   good = good && fsync(file.get()) == 0 && link(next.c_str(), path.c_str()) == 0;
   const int why = errno;
   unlink(next.c_str());
@@ -102,7 +102,7 @@ core::Result<Identity> identity_of(const Files& files, std::string cert, std::st
   return Identity{std::move(cert), std::move(key), std::move(fingerprint)};
 }
 
-/// Reads what is there and writes what is missing. Error: kAlreadyExists if somebody else has written a file meanwhile.
+/// Reads the files that exist and creates the missing ones. Error: kAlreadyExists if another process has created one meanwhile.
 core::Result<Identity> read_or_write(const Files& files, const std::string& name) {
   auto cert = read_file(files.cert, false);
   if (!cert) return std::unexpected(cert.error());
@@ -113,7 +113,7 @@ core::Result<Identity> read_or_write(const Files& files, const std::string& name
     return fail(ErrorCode::kInvalid,
                 fmt::format("{}: is missing, though there is {}", files.key.string(), files.cert.filename().string()));
   }
-  // The key is the identity, and it is written first. Its certificate can be made again after a crash between the two files.
+  // The key is the identity, so it is written first. After a crash between the two files, its certificate can be created again.
   auto made = *key ? net::make_self_signed(name, **key) : net::make_self_signed(name);
   if (!made) return std::unexpected(made.error().with(files.key.string()));
   if (!*key) {

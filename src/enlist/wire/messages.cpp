@@ -13,13 +13,13 @@ namespace {
 
 using core::Json;
 
-/// A member of a message: its name in JSON, and where it is in the struct.
+/// A member of a message: its name in JSON, and a pointer to the member of the struct.
 template <class T, class V>
 struct Member {
   std::string_view name;
   V T::*place;
   bool required;
-  /// The limits of an integer, if its type has wider ones.
+  /// The smallest and the largest value of an integer, if its type allows more.
   long long least = std::numeric_limits<long long>::min();
   long long most = std::numeric_limits<long long>::max();
 };
@@ -27,7 +27,7 @@ template <class T, class V>
 constexpr Member<T, V> required(std::string_view name, V T::*place) {
   return {name, place, true};
 }
-/// A member that other versions may leave out. Then it keeps the value of the struct's default initializer.
+/// Returns a member that other versions may leave out. A missing member has the value of the struct's default initializer.
 template <class T, class V>
 constexpr Member<T, V> optional(std::string_view name, V T::*place) {
   return {name, place, false};
@@ -131,7 +131,7 @@ concept Number = std::integral<T> && !std::same_as<T, bool>;
 template <class T>
 Json written(const T& value);
 
-/// Writes microseconds because the store must return the very value that it was given.
+/// Writes microseconds, so that the store returns exactly the value that it was given.
 Json written_value(core::WallTime value) {
   return core::format_rfc3339_micro(value);
 }
@@ -155,7 +155,7 @@ Json written(const T& value) {
   return out;
 }
 
-/// Reads a message. Keeps the first mistake. No mistake contains a value, because some are secrets.
+/// Parses a message, and records the first mistake in it. A mistake never contains a value, because some values are secrets.
 class Reader {
  public:
   template <class T>
@@ -220,7 +220,7 @@ class Reader {
   void read_value(const Json& json, core::WallTime& out, const std::string& name) {
     const auto time = json.is_string() ? core::parse_rfc3339(json.get<std::string>())
                                        : core::Result<core::WallTime>(core::fail(core::ErrorCode::kInvalid, ""));
-    // A leap second or an offset can lead out of the four digits of a year. Such a time could not be read from the store again.
+    // With a leap second or an offset, the time may be in a year of more than four digits, which could not be parsed again.
     if (!time || !core::parse_rfc3339(core::format_rfc3339_micro(*time)))
       return wrong(name, "must be a time such as 2026-01-02T03:04:05Z");
     out = *time;

@@ -143,7 +143,7 @@ TEST(Messages, ATimeThatCouldNotBeReadAgainIsRefused) {
     EXPECT_EQ(started(time), "started: must be a time such as 2026-01-02T03:04:05Z") << time;
 }
 
-/// Draws values of every type that a message has.
+/// Draws random values of every type that a member of a message can have.
 struct Draw {
   static std::string text() {
     return *rc::gen::container<std::string>(rc::gen::elementOf(std::string("aZ09 =\"\\'\n\t\x01/"))) + "ä";

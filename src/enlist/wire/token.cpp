@@ -9,13 +9,13 @@
 namespace enlist {
 namespace {
 
-// After the prefix: 32 bytes fingerprint, 16 bytes secret, 2 bytes port (the high one first), the host, and 8 bytes of a
-// SHA-256 of all that, so that a token with a typing error is refused and not sent to some other host.
+// The bytes after the prefix: the fingerprint (32), the secret (16), the port (2, big endian), the host, and the first 8 bytes
+// of the SHA-256 of all these. So a token with a typing error is refused, and its secret is not sent to some other host.
 constexpr std::string_view kPrefix = "enlist1_";
 constexpr std::string_view kAnyPrefix = "enlist";
 constexpr std::size_t kKeyBytes = 32, kSecretBytes = 16, kPortBytes = 2, kSumBytes = 8;
 constexpr std::size_t kHostAt = kKeyBytes + kSecretBytes + kPortBytes;
-constexpr std::size_t kMaxHost = 253;  // RFC 1035
+constexpr std::size_t kMaxHost = 253;  // The longest host name: RFC 1035.
 
 int hex_digit(char c) {
   if (c >= '0' && c <= '9') return c - '0';

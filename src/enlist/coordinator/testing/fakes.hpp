@@ -1,4 +1,4 @@
-// A store in memory, a machine in memory, and a log that is kept, for unit tests.
+// A store, a host and a log that keep everything in memory, for unit tests.
 #pragma once
 
 #include <map>
@@ -38,10 +38,10 @@ class MemoryStore final : public Store {
     });
   }
   void listen(std::function<void(const Changes&)> listener) override { listeners_.push_back(std::move(listener)); }
-  /// For what a test begins with.
+  /// Returns the contents for a test to set up.
   [[nodiscard]] Contents& set() { return contents_; }
 
-  int commits = 0;  ///< Those that changed something.
+  int commits = 0;  ///< The number of commits that changed something.
   bool full = false;
 
  private:
@@ -96,10 +96,10 @@ class FakeHost final : public Host {
 
   std::map<std::filesystem::path, std::string> files;
   std::map<std::filesystem::path, unsigned> modes;
-  std::map<std::filesystem::path, std::filesystem::path> owners_of;  ///< Of what was written with the owner of another file.
+  std::map<std::filesystem::path, std::filesystem::path> owners_of;  ///< Maps a file to the one whose owner write_as() gave it.
   std::vector<std::filesystem::path> written;
   std::filesystem::path unreadable;
-  std::vector<std::pair<std::string, Output>> outputs;  ///< By the beginning of the command.
+  std::vector<std::pair<std::string, Output>> outputs;  ///< The output of each command that begins with the text.
   std::vector<std::string> ran;
 };
 
