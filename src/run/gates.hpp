@@ -1,10 +1,10 @@
 // Holds passes until the caches show what the passes wrote.
 //
 // A pass is held while one of its gates is closed. Gates are checked whenever a cache changes, and once a second. A check looks
-// at all held passes, so the next one comes at the earliest a millisecond later for every twenty of them. When a pass has been
-// held for the time `cap`, its closed gates are settled (plan::Gate::settle), and again after each further `cap`. If the
-// outcome of a gate's write can be read, the pass continues to wait for the caches. Otherwise the gate is dropped, because the
-// key must not wait forever for a server that may never return.
+// at all held passes. To limit the cost, n held passes are checked at most once in n/20 milliseconds. When a pass has been held
+// for the time `cap`, its closed gates are settled (plan::Gate::settle), and again after each further `cap`. If the outcome of
+// a gate's write can be read, the pass continues to wait for the caches. Otherwise the gate is dropped, because the key must
+// not wait forever for a server that may never return.
 #pragma once
 
 #include <functional>
