@@ -99,7 +99,7 @@ struct Job {
   /// waiting job, `start` and `end` are Slurm's estimates, which are read only if the program asks for details.
   std::optional<core::WallTime> start, end;
   std::int64_t array = 0;              ///< The job array that the job is a task of; 0: none.
-  std::optional<std::int64_t> task{};  ///< The index of the task in its job array. nullopt: the job is no such task.
+  std::optional<std::int64_t> task{};  ///< The index of the task in its job array. nullopt: the job is not in an array.
   bool stepmgr = false;                ///< One slurmstepd of the job manages its steps and keeps the auth/slurm key.
   bool batch = false;                  ///< The job has a batch script. Other jobs cannot be requeued.
   bool requeue = false;                ///< The user allows Slurm to requeue the job.

@@ -27,8 +27,8 @@ struct NodeWish {
   std::vector<std::string> features;  ///< The features other than the mark.
   friend bool operator==(const NodeWish&, const NodeWish&) = default;
 };
-/// Reports whether Slurm can read the name and the features in a line. Slurm expands brackets in names, and reads commas and
-/// blanks as ends.
+/// Reports whether the word is safe as a name or feature in node_line(): only ASCII letters, digits and - _ . / : (at least
+/// one). Slurm expands brackets in names, and commas and blanks end a word.
 [[nodiscard]] bool is_plain_word(std::string_view word);
 /// Returns a digest of the settings that cannot be changed in an existing node record: address, CPUs, memory and GPUs.
 [[nodiscard]] std::string made_of(const NodeWish& wish);

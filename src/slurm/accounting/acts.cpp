@@ -40,8 +40,8 @@ bool like(std::string_view text, std::string_view pattern) {
   return pattern.find_first_not_of('%', in) == std::string_view::npos;
 }
 
-/// The lineages of associations, as slurmdbd's _set_lineage() makes them: "/science/physics/0-ann/debug/". In lower case,
-/// because slurmdbd compares without case.
+/// The lineages of associations, as slurmdbd's _set_lineage() makes them: "/science/physics/0-ann/debug/". They are in lower
+/// case, because slurmdbd ignores case when it compares them.
 class Lineages {
  public:
   explicit Lineages(const accounting::View& view) {

@@ -293,7 +293,7 @@ class ConfigReader {
     for (const auto& [member, unused] : value.items()) {
       if (member != "set" && member != "infinite" && member != "number") return std::nullopt;
     }
-    // slurmrestd gives infinite precedence.
+    // If `infinite` is true, slurmrestd ignores `set` and `number`.
     if (core::get_bool(value, {"infinite"})) return Json("");
     if (!core::get_bool(value, {"set"}, value.contains("number") && !value.contains("set"))) return Json();
     if (!value.contains("number") || !value["number"].is_number()) return std::nullopt;

@@ -86,8 +86,8 @@ struct Difference {
 /// stores them in lower case.
 [[nodiscard]] std::vector<Difference> differences(const Settings& wanted, const Settings& found);
 
-/// Returns the body of POST qos: `found` with `wanted` merged over it. Unset limits may be absent, but never flags and preempt
-/// mode, as Slurm would clear them. Errors name a setting: kUnsupported (slurmrestd cannot write it), kInvalid (unknown).
+/// Returns the body of POST qos: `found` with `wanted` merged over it. Omits unset limits, but never the flags and the preempt
+/// mode, because Slurm would clear them. Errors name a setting: kUnsupported (slurmrestd cannot write it), kInvalid (unknown).
 [[nodiscard]] core::Result<core::Json> qos_body(const std::string& name, const Settings& found, const Settings& wanted,
                                                 std::string_view data_parser);
 

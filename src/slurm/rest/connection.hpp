@@ -1,4 +1,4 @@
-// The connection to one slurmrestd: credentials, one negotiation for both scopes, and replies that are known to be complete.
+// The connection to one slurmrestd: adds credentials, negotiates once for both scopes, and checks that replies are complete.
 // Two clients share it: rest/client.hpp (a cluster) and rest/accounting_client.hpp (the accounting database behind it).
 //
 // Requires: a shared_ptr owns it, and its owner calls close() before releasing it. Guarantees: each callback is called exactly

@@ -313,7 +313,7 @@ TEST(Decode, ATaskOfAnArrayHasANumberOfItsOwn) {
   EXPECT_FALSE(jobs->rows[1]->runs_on("n1")) << "it is ending";
 }
 
-// An odd row affects only what depends on this row.
+// A malformed row must not affect the other rows. Its unreadable parts get the most restrictive value.
 TEST(Decode, TakesAnOddRowForWhatForbidsMost) {
   const auto jobs = decode_jobs(R"({"jobs":[{"job_id":1,"nodes":"n1"},{"job_id":2,"job_state":["RUNNING"],"nodes":"n[1-"},)"
                                 R"({"job_state":["RUNNING"],"nodes":"n3"},{"job_state":["RUNNING"],"nodes":"n4"},)"

@@ -171,7 +171,7 @@ Share share_of(od::object object) {
     } else if (path == "type") {
       for_words(value, [&](std::string_view word) { out.is_user = out.is_user || word == "USER"; });
     } else {
-      // Numbers are in objects.
+      // Descends into these two objects, which contain the numbers above.
       return path != "tres" && path != "fairshare";
     }
     return true;

@@ -6,7 +6,8 @@
 // is sent first. A ping cannot tell a refused token from an absent slurmctld, so a table is read beside some pings.
 //
 // Rounds become rare if they are expensive, as with thousands of jobs. For a client with ClientOptions::job_details, the states
-// of all jobs are then read between two rounds, which costs a fraction. If an external job has another state, a round follows.
+// of all jobs are then read between two rounds, which costs a fraction. If an external job has changed its state, the next
+// round starts early.
 #pragma once
 
 #include <functional>
@@ -22,7 +23,7 @@
 namespace slurm {
 
 struct PollerOptions {
-  core::Duration whole{60000};       ///< After this time a round reads all tables, whatever slurmctld says about changes.
+  core::Duration whole{60000};       ///< After this time a round reads all tables, even if slurmctld reports no changes.
   core::Duration period{1000};       ///< From the start of one round to the next.
   core::Duration often_period{300};  ///< The period after poll_often().
   core::Duration often_for{2000};    ///< How long the effect of one poll_often() lasts.
@@ -64,8 +65,8 @@ class Poller {
   /// Makes the contents stale until a round that begins later is complete.
   void mark_stale();
   /// Records that the outcome of a write is final at `when`. A round that began earlier proves nothing about the write. Gates
-  /// normally keep plans from using such a round, but gates are open while Slurm does not answer. Therefore such a round never
-  /// makes a stale snapshot complete.
+  /// normally prevent plans from using such a round, but gates are open while Slurm does not answer. Therefore such a round
+  /// never makes a stale snapshot complete.
   void wrote(core::MonoTime when);
   [[nodiscard]] const SnapshotPtr& snapshot() const;
   /// Returns the last_update of the jobs in the snapshot; 0 if unknown.
