@@ -305,7 +305,7 @@ struct BeastTransport::Impl : std::enable_shared_from_this<BeastTransport::Impl>
   std::map<RequestId, ExchangePtr> exchanges;
   std::deque<ExchangePtr> waiting;
   std::set<ConnectionPtr> connections;
-  std::vector<ConnectionPtr> idle;  ///< The most recently used is last.
+  std::vector<ConnectionPtr> idle;  ///< The most recently used connection is last.
   std::size_t busy_unary = 0;       ///< Connections of requests that count against max_connections.
   std::uint64_t opened = 0;
 
@@ -398,7 +398,8 @@ struct BeastTransport::Impl : std::enable_shared_from_this<BeastTransport::Impl>
 
   void transmit(const ConnectionPtr& connection) {
     const ExchangePtr exchange = connection->exchange;
-    // After a pause of the process, a connection may be handled before the overdue timer. The timer will end the request.
+    // After a pause of the process, this may run before the overdue timer of the request. Send nothing: the timer ends the
+    // request.
     if (loop.clock().mono() >= exchange->deadline) return;
     exchange->sent_any = true;  // until the write reports that nothing was sent
     // Some writes are a GET (slurmrestd's reconfigure), so everything is fenced except streams, which only read.

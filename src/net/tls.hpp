@@ -17,7 +17,7 @@ struct Tls {
   /// Client: trusts exactly the server whose public key has this fingerprint (fingerprint_of in net/certificate.hpp), whatever
   /// the names and dates of its certificate. Checks no authority. Uses TLS 1.3 only.
   std::string pinned_key{};
-  /// Server: asks each client for a certificate, and accepts any certificate and none. The handshake proves that the client has
+  /// Server: asks each client for a certificate, and accepts any certificate or none. The handshake proves that the client has
   /// the private key, and HttpRequest::peer_key has the fingerprint. Uses TLS 1.3 only, and resumes no sessions.
   bool any_client = false;
   friend bool operator==(const Tls&, const Tls&) = default;

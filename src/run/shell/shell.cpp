@@ -13,8 +13,8 @@ namespace run {
 
 namespace {
 
-constexpr std::size_t kLongestBody = 4096;  ///< Requests to these ports need no body.
-constexpr std::size_t kMaxClients = 64;     ///< For each of the two ports: there are few probes and scrapers.
+constexpr std::size_t kLongestBody = 4096;  ///< Requests for health and metrics need no body.
+constexpr std::size_t kMaxClients = 64;     ///< The limit of each of the two ports: there are few probes and scrapers.
 
 /// Reads the token from its file. Called for every request, so that a rotation of the token needs no restart.
 std::optional<std::string> read_token(const std::string& path) {

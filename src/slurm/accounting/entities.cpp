@@ -252,7 +252,7 @@ core::Result<Json> association_body(EntityKind kind, const std::string& name, co
     const auto it = settings.find(field.name);
     return it == settings.end() ? default_of(field) : it->second;
   };
-  // slurmrestd ignores an empty list, and crashes on one with an empty name (24.11.5, 26.05.5).
+  // slurmrestd ignores an empty list, and crashes on a list with an empty name (24.11.5, 26.05.5).
   const auto list = wanted.find(kQosList);
   if (list != wanted.end() && list->second.empty() && found.contains(kQosList) && !found.at(std::string(kQosList)).empty())
     return std::unexpected(

@@ -407,7 +407,7 @@ core::Result<Json> qos_body(const std::string& name, const Settings& found, cons
     if (field->since > data_parser)
       return core::fail(core::ErrorCode::kUnsupported, needs_later(setting, field->since, data_parser));
   }
-  // slurmrestd ignores an empty list, and crashes on one with an empty name (24.11.5, 26.05.5).
+  // slurmrestd ignores an empty list, and crashes on a list with an empty name (24.11.5, 26.05.5).
   if (const auto it = wanted.find("Preempt"); it != wanted.end() && it->second.empty() && !value_of(found, "Preempt").empty())
     return core::fail(core::ErrorCode::kUnsupported, "Preempt: slurmrestd cannot empty the list");
   Json body{{"name", name}};

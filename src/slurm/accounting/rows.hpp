@@ -32,7 +32,7 @@ struct Rows {
   core::Duration cost{0};       ///< The time from requested_at to the answer.
   std::uint64_t round = 0;      ///< The poll that read the rows. Later polls have greater numbers.
   [[nodiscard]] bool complete() const { return health == Health::kComplete; }
-  /// Never null. The same object as before if nothing changed.
+  /// Never null. Stays the same object while no row changes.
   std::shared_ptr<const std::map<Key, std::shared_ptr<const Row>>> rows =
       std::make_shared<const std::map<Key, std::shared_ptr<const Row>>>();
 };

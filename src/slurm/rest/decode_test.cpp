@@ -218,7 +218,7 @@ TEST(Decode, ReadsPingsInTheWordsOfNewerReleases) {
   }
 }
 
-// A cut reply must never pass for a whole one. A table with fewer rows would mean that the other rows do not exist.
+// A truncated reply must be an error. A table with fewer rows would mean that the missing objects do not exist in Slurm.
 TEST(Decode, NeverTakesACutReplyForAWholeOne) {
   const std::string whole = recorded("26.05-v0.0.45", "nodes");
   const std::size_t end = whole.find_last_of('}');

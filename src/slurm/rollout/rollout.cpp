@@ -135,7 +135,7 @@ void advance(State& state, Wanted wanted, const Slurmctld& slurmctld, bool may_t
       state.offered = std::move(wanted.files);
       state.offered_hash = std::move(wanted.hash);
       state.offered_asked = std::move(wanted.asked);
-      // This offer is a new try of the refused request. Its content may differ, so the hash of the refused content follows.
+      // This offer tries the refused request again. Its content may differ from the refused one, so refused_hash is updated.
       if (!state.refused_hash.empty()) state.refused_hash = state.offered_hash;
       // The offered content is the accepted content, so `accepted` must be empty (State::accepted).
       if (state.offered_hash == state.accepted_hash) state.accepted.clear();

@@ -24,7 +24,7 @@ namespace slurm {
 
 struct PollerOptions {
   core::Duration whole{60000};       ///< After this time a round reads all tables, even if slurmctld reports no changes.
-  core::Duration period{1000};       ///< From the start of one round to the next.
+  core::Duration period{1000};       ///< The time between the starts of two rounds.
   core::Duration often_period{300};  ///< The period after poll_often().
   core::Duration often_for{2000};    ///< How long the effect of one poll_often() lasts.
   /// The least time from the start of one round to the start of the next, as a multiple of the first one's duration. This time
