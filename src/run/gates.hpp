@@ -24,7 +24,7 @@ class Gates {
   /// passes.
   Gates(core::Loop& loop, core::Logger& logger, core::Duration cap, std::function<void(const PassPtr&)> opened);
 
-  /// Drops the open gates of a pass. Returns true if none is left, so that there is nothing to wait for.
+  /// Drops the open gates of a pass. Returns true if no gate is left, so that there is nothing to wait for.
   static bool all_open(Pass& pass);
   /// Holds a pass. Requires that it is in the state gated and has a closed gate.
   void hold(const PassPtr& pass);

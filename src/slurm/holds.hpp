@@ -52,7 +52,7 @@ class Holds {
   /// Returns all holds, in the order of the reason.
   [[nodiscard]] const std::map<Holder, std::string>& all() const { return why_; }
 
-  /// Sets the holder's hold. Replaces an earlier one.
+  /// Sets the holder's hold. Replaces an earlier hold of the holder.
   Holds& hold(const Holder& holder, std::string_view because);
   Holds& release(const Holder& holder);
   /// Renders all holds; "" if there are none.

@@ -2,9 +2,9 @@
 //
 //   if (clusters.lists("db")->qos().health == Rows<...>::Health::kComplete) ...
 //
-// slurmdbd does not say what changed, so each list is read whole. Each has its own pace, so that a long list (associations)
-// does not delay a short one (QOS). Unknown is not empty: a list that never came is kNone, and a failed poll keeps the rows as
-// kStale.
+// slurmdbd does not report what changed, so each list is read whole. Each has its own pace, so that a long list (associations)
+// does not delay a short one (QOS). Unknown is not empty: a list that was never read is kNone, and a failed poll keeps the rows
+// as kStale.
 #pragma once
 
 #include <functional>

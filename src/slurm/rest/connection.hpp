@@ -152,7 +152,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void negotiated(std::optional<core::Error> error);
   /// Checks the release of the server, which every reply names. If it has changed, negotiates again.
   void check_release(const Envelope& envelope);
-  /// Returns kOtherCluster if the reply comes from another cluster.
+  /// Returns the error kOtherCluster if the reply comes from another cluster.
   [[nodiscard]] core::Result<void> check_cluster(const Envelope& envelope) const;
 
   /// Decodes short bodies on the loop and long ones on another thread.

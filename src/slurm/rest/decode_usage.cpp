@@ -19,7 +19,7 @@ std::optional<std::int64_t> whole_of(od::value value) {
 
 void take_states(QueuedJob& job, od::value value) {
   for_words(value, [&](std::string_view word) {
-    // The base state comes first.
+    // Slurm lists the base state first.
     if (job.state.empty()) {
       job.state = word;
     } else {

@@ -71,7 +71,7 @@ struct EntityActs::Write {
   WorkPtr work;
   std::shared_ptr<const WriteEntity> act;
   bool create = false;
-  bool restored = false;  ///< restore() has created the user, because slurmdbd kept the record of a deleted one.
+  bool restored = false;  ///< restore() has created the user, because slurmdbd kept the record of a deleted user.
   bool open = true;       ///< The act is not answered yet.
   std::string name;       ///< The name as slurmdbd spells it.
   Settings wanted, found;

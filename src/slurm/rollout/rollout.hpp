@@ -102,7 +102,8 @@ void advance(State& state, Wanted wanted, const Slurmctld& slurmctld, bool may_t
 
 // --- When to try again ---
 
-/// Returns how long to wait after `count` tries: `first` after one, twice as long after each further one, at most `longest`.
+/// Returns how long to wait after `count` tries: `first` after one try, twice as long after each further try, at most
+/// `longest`.
 core::Duration wait_of_try(int count, core::Duration first, core::Duration longest);
 /// Returns when a content that was refused so often is offered again.
 core::WallTime try_at(core::WallTime refused_at, int refusals);

@@ -165,7 +165,8 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
   void have_nodes(const RoundPtr& round) {
     if (!round->confirmed || !round->partitions || !round->nodes) return;
     if (!round->partitions->unchanged && round->nodes->unchanged) {
-      // Nodes name their partitions, but a changed partition does not count as a change of its nodes.
+      // Nodes name their partitions, but slurmctld does not report the nodes of a changed partition as changed. So read all
+      // nodes.
       round->nodes.reset();
       client.nodes({}, take(round, &Round::nodes, &Impl::have_nodes_again));
       return;
@@ -298,7 +299,7 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
     });
   }
 
-  /// Plans a glance if it would come before the next round.
+  /// Schedules a glance if it would come before the next round.
   void schedule_glance() {
     glance_timer.cancel();
     if (glancing || soon || !client.job_details() || !snapshot->complete() || !snapshot->capabilities.job_states) return;

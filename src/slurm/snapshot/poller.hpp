@@ -57,7 +57,7 @@ class Poller {
   /// round is under way, another round follows it.
   void poll_soon();
   /// Makes rounds more frequent, and retries failures sooner, for two seconds (PollerOptions::often_for). Call it while
-  /// waiting.
+  /// something waits for a change in Slurm.
   void poll_often();
   /// Makes the next round read all tables. Call it when a live read contradicts the snapshot, or when slurmctld was
   /// reconfigured: slurmctld may then report that nothing has changed.

@@ -41,7 +41,7 @@ struct JobIndex {
 
 struct Snapshot {
   enum class Health {
-    kNone,      ///< No server is known yet, or none has ever answered.
+    kNone,      ///< No server is known yet, or the server has never answered.
     kStale,     ///< The contents may be old: the last poll failed, or nothing was read since a reconnect or mark_stale().
     kComplete,  ///< Nodes, jobs and partitions were all read in one round.
   };
