@@ -8,7 +8,8 @@
 namespace net {
 
 struct Tls {
-  /// The authorities of the peer's certificate. If empty, a client uses the system's, and a server asks for no certificates.
+  /// The authorities of the peer's certificate. If empty, a client uses the system's authorities, and a server asks for
+  /// certificates only with any_client.
   std::string ca_pem{};
   std::string cert_pem{};             ///< Our certificate chain; empty: none. A server needs a certificate.
   std::string key_pem{};              ///< The private key of the certificate, without a passphrase.

@@ -119,7 +119,7 @@ struct Executor::Impl : std::enable_shared_from_this<Executor::Impl> {
   void pump(const PassPtr& pass) {
     if (pass->pumping || pass->finished) return;
     pass->pumping = true;
-    // Starts one step of each lane in turn, so that a long lane does not delay the others.
+    // Starts one step of each lane in turn, so that a long lane does not delay the other lanes.
     for (bool moved = true; moved;) {
       moved = false;
       for (LaneRun& lane : pass->lanes) {

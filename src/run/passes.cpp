@@ -291,7 +291,7 @@ PassMetrics::PassEnd Passes::requeue(const Pass& pass) {
     return PassMetrics::PassEnd::kError;
   }
   queue_.forget(key);
-  // A pass with steps is followed by another one, because its outcomes are part of the next Observed.
+  // A pass with steps is followed by another pass, because its outcomes are part of the next Observed.
   if (!pass.result.complete || !pass.tried().empty()) {
     queue_.add(key, now());
     return PassMetrics::PassEnd::kRequeue;

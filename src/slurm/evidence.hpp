@@ -1,6 +1,6 @@
 // Evidence from Slurm's answers that no work is lost if a node's record, or the pod or process of its slurmd, is deleted.
 //
-// Evidence is valid for as long as the snapshot it comes from (Snapshot::good_for). The evidence also says in what state the
+// Evidence is valid for as long as the snapshot it comes from (Snapshot::good_for). The evidence also states in what state the
 // live node must be just before anything is destroyed.
 #pragma once
 

@@ -21,7 +21,7 @@ namespace slurm {
 /// The settings of an external node to create.
 struct NodeWish {
   std::string name;
-  std::string address;  ///< If it is "", slurmctld looks up the name at each start of a job.
+  std::string address;  ///< If "", slurmctld looks up the node's name at each start of a job.
   std::int64_t cpus = 1, real_memory_mib = 1;
   std::int64_t gpus = 0;              ///< Slurm drops them without an error if GresTypes does not have gpu.
   std::vector<std::string> features;  ///< The features other than the mark.

@@ -155,7 +155,7 @@ std::string use_of_entity(accounting::EntityKind kind, std::string_view name, co
 }
 
 std::string use_of_association(const accounting::Association& row, const accounting::View& view) {
-  if (!row.partition.empty()) return {};  // For an association with a partition, slurmdbd deletes only this one.
+  if (!row.partition.empty()) return {};  // For an association with a partition, slurmdbd deletes only this association.
   const Lineages lineages(view);
   const std::string lineage = lineages.of(row);
   std::vector<std::string> below, others;

@@ -35,7 +35,7 @@ struct Qos {
   std::set<std::string> flags;
   Number priority;
   std::vector<std::string> preempts;       ///< QOS whose jobs this one may preempt.
-  std::vector<std::string> preempt_modes;  ///< Slurm's words: "CANCEL", "DISABLED".
+  std::vector<std::string> preempt_modes;  ///< As Slurm spells them: "CANCEL", "DISABLED".
   Number preempt_exempt_seconds;
   std::int64_t grace_seconds = 0;
   std::optional<double> usage_factor, usage_threshold, limit_factor;
@@ -52,7 +52,7 @@ struct Account {
 
 struct User {
   std::string name, default_account;
-  std::set<std::string> admin_levels;  ///< Slurm's words: "None", "Operator", "Administrator".
+  std::set<std::string> admin_levels;  ///< As Slurm spells them: "None", "Operator", "Administrator".
   friend bool operator==(const User&, const User&) = default;
 };
 

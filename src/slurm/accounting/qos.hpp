@@ -55,7 +55,7 @@ struct QosField {
 /// All fields that sacctmgr can set, except the name.
 extern const std::array<QosField, 33> kQosFields;
 
-/// A word of sacctmgr (`name`), and the word of the data_parsers with the same meaning (`rest`).
+/// A value of a field as sacctmgr spells it (`name`), and as the data_parsers spell it (`rest`).
 struct Word {
   std::string_view name, rest;
   std::string_view since = "v0.0.40";

@@ -591,7 +591,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
         " holds it, or waits for it by its name", std::move(then));
   }
 
-  /// Reads all jobs live. Calls `then` if `such` is true for none. Otherwise fails; `what` is the end of the message.
+  /// Reads all jobs live. Calls `then` if `such` is true for no job. Otherwise fails the act; `what` is the end of the message.
   void unless_any(const JobPtr& job, std::function<bool(const slurm::Job&)> such, std::string what,
                   std::function<void()> then) {
     with_live_jobs(job, [job, such = std::move(such), what = std::move(what), then = std::move(then)](Impl& self,

@@ -118,7 +118,7 @@ std::optional<core::WallTime> next_try(const State& state);
 /// Returns the hash of the configuration of this program that slurmctld has loaded. "": none. nullopt: Slurm does not answer.
 std::optional<std::string> loaded(Owner writer, const SnapshotPtr& snapshot);
 
-/// The id of the steps that reconfigure slurmctld. The object's name in the id tells the cause of the reconfigure.
+/// The id of the steps that reconfigure slurmctld. The object's name in the id identifies the cause of the reconfigure.
 inline const plan::StepId kReconfigure{"reconfigure"};
 /// Returns the outcome of a step, or null.
 const plan::Outcome* outcome_of(const plan::Context& context, const plan::StepId& id);

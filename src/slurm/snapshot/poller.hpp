@@ -3,7 +3,8 @@
 //
 // A round reads partitions and nodes first and jobs after them. A draining node takes no new job, so the jobs read later are
 // all that can hold it. If slurmctld is away, slurmrestd needs 10 s to report it, except for a ping. So after a failure a ping
-// is sent first. A ping cannot tell a refused token from an absent slurmctld, so a table is read beside some pings.
+// is sent first. A ping has the same result if slurmctld is absent and if it refuses our token, so a table is read beside
+// some pings.
 //
 // Rounds become rare if they are expensive, as with thousands of jobs. For a client with ClientOptions::job_details, the states
 // of all jobs are then read between two rounds, which costs a fraction. If an external job has changed its state, the next
