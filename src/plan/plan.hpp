@@ -55,7 +55,7 @@ struct StepId {
   std::string variant{};  ///< A detail that changes: a status, the note of an event. run::Repeats ignores it.
 
   auto operator<=>(const StepId&) const = default;
-  /// Reports whether both have the same verb and kind.
+  /// Reports whether both ids have the same verb and kind.
   [[nodiscard]] bool is(const StepId& other) const { return verb == other.verb && kind == other.kind; }
   /// Returns the id of a step with the same verb and kind for another object, or with another variant.
   [[nodiscard]] StepId of(std::string other_name, std::string other_variant = {}) const;

@@ -61,7 +61,7 @@ struct Association {
   std::int64_t id = 0;                            ///< slurmrestd of 24.11 reports 0 for every association.
   std::string cluster, account, user, partition;  ///< `user` and `partition` may be "".
   std::string parent_account, default_qos, comment;
-  std::vector<std::string> qos;  ///< The QOS that it may use.
+  std::vector<std::string> qos;  ///< The QOS that the association may use.
   std::int64_t shares = 0;       ///< The value that Slurm calls fairshare.
   bool is_default = false;       ///< The account is the user's default account in the cluster.
   Number priority;
