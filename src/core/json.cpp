@@ -8,8 +8,8 @@ namespace {
 }
 }  // namespace
 }  // namespace core
-// Makes the JSON library throw if a key that is read is missing. A missing key is a bug, but an abort would also end all other
-// tests, or the whole program.
+// Makes the JSON library throw, not abort, if the code reads a key that is missing. A missing key is a bug, but an abort would
+// also end all other tests, or the whole program.
 #define JSON_ASSERT(rule) ((rule) ? static_cast<void>(0) : core::broken(#rule))
 #include <fmt/format.h>
 

@@ -27,12 +27,12 @@ std::string get_string(const Json& root, std::initializer_list<std::string_view>
 long long get_int(const Json& root, std::initializer_list<std::string_view> path, long long fallback = 0);
 bool get_bool(const Json& root, std::initializer_list<std::string_view> path, bool fallback = false);
 
-/// Returns true if `observed` contains everything in `intent` with the same value. It may contain more, such as defaults from
-/// the server. Items of lists that have a "name" (containers, volumes, ports ...) are matched by name, other lists by order and
-/// length. Values that the API server does not store may be absent: null, empty objects and lists, and below the top level also
-/// false, "" and 0, except where absence means something else (labels, runAsUser ...). Where the API server replaces a "" or 0
-/// with a default (imagePullPolicy, protocol, a probe's periodSeconds ...), any value matches. Resource quantities (under
-/// limits, requests, capacity, hard, sizeLimit, divisor) are compared by value.
+/// Returns true if `observed` contains everything in `intent` with the same value. `observed` may contain more, such as
+/// defaults from the server. Items of lists that have a "name" (containers, volumes, ports ...) are matched by name, other
+/// lists by order and length. Values that the API server does not store may be absent: null, empty objects and lists, and below
+/// the top level also false, "" and 0, except where absence means something else (labels, runAsUser ...). Where the API server
+/// replaces a "" or 0 with a default (imagePullPolicy, protocol, a probe's periodSeconds ...), any value matches. Resource
+/// quantities (under limits, requests, capacity, hard, sizeLimit, divisor) are compared by value.
 bool contains(const Json& observed, const Json& intent);
 
 /// Returns the dotted paths ("spec.replicas", "spec.template.containers[0].image") at which two documents differ.

@@ -34,7 +34,7 @@ std::optional<Scale> scale_of(std::string_view suffix) {
   if (suffix.size() == 1) {
     const std::size_t power = kDecimal.find(suffix.front());
     if (power == std::string_view::npos) return std::nullopt;
-    // The list has no letter for 10^0.
+    // kDecimal has no letter for 10^0, so the powers before "k" have another offset.
     return Scale{0, 3 * (static_cast<int>(power) - (power < 3 ? 3 : 2))};
   }
   if (suffix.size() == 2 && suffix.back() == 'i') {

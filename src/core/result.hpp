@@ -1,7 +1,7 @@
 // Errors as values.
 //
-// Every boundary of the project returns Result<T>. An Error says what went wrong in words a user can act on. It carries the
-// facts on which code bases decisions: its code, the HTTP status, how long to wait. Exceptions mean bugs.
+// Every boundary of the project returns Result<T>. The message of an Error describes the problem so that a user can act on
+// it. The other members are the facts on which code bases decisions: code, HTTP status, how long to wait. Exceptions mean bugs.
 //
 //   Result<Node> n = parse_node(text);
 //   if (!n) return std::unexpected(n.error().with("node table"));

@@ -6,7 +6,7 @@
 namespace core {
 
 enum class Retry {
-  /// Try again after a wait (Error::retry_after, if the server said how long). The request was certainly not carried out, so
+  /// Try again after a wait (Error::retry_after, if the server has set it). The request was certainly not carried out, so
   /// even a write may be sent again. Meanwhile the server would refuse other requests as well.
   kLater,
   /// Try again after a wait, because something else uses the object. Requests about other objects need not wait.

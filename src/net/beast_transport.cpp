@@ -252,7 +252,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
       if (!parser_->feed(in_)) return fail_with("malformed HTTP reply");
       if (closed_ || !parser_->is_done()) return;
       if (!interim_) return message_ended(parser_->keep_alive() && write_done_ && in_.empty());
-      make_parser(head_request_);  // 100 Continue and the like: the actual reply follows
+      make_parser(head_request_);  // after an interim reply such as 100 Continue, the actual reply follows
     }
   }
 
@@ -305,7 +305,7 @@ struct BeastTransport::Impl : std::enable_shared_from_this<BeastTransport::Impl>
   std::map<RequestId, ExchangePtr> exchanges;
   std::deque<ExchangePtr> waiting;
   std::set<ConnectionPtr> connections;
-  std::vector<ConnectionPtr> idle;  ///< The most recently used is last.
+  std::vector<ConnectionPtr> idle;  ///< The most recently used connection is last.
   std::size_t busy_unary = 0;       ///< Connections of requests that count against max_connections.
   std::uint64_t opened = 0;
 
@@ -344,8 +344,8 @@ struct BeastTransport::Impl : std::enable_shared_from_this<BeastTransport::Impl>
     exchange->timer.set(exchange->request.timeout, [this, raw = exchange.get()] {
       const ExchangePtr held = exchanges.at(raw->id);
       const bool silent = held->streaming && held->heard_any;
-      // If one kept connection gets no reply, the others probably get none either. Each of them would cost a request its full
-      // timeout.
+      // If a request on a kept connection gets no reply, the other kept connections are probably broken as well. Each of them
+      // would cost another request its full timeout.
       const bool deaf = held->connection && held->connection->used && !held->heard_any;
       if (deaf) drop_idle_ones();
       fail_exchange(held, fmt::format("{} after {} ms", silent ? "silence" : "no reply", held->request.timeout.count()));
@@ -365,7 +365,7 @@ struct BeastTransport::Impl : std::enable_shared_from_this<BeastTransport::Impl>
       idle.pop_back();
       connection->idle_timer().cancel();
       occupy(connection, exchange);
-      // An error of the write must not come before send() has returned. Asio ensures that.
+      // An error of the write must not be reported before send() has returned. Asio ensures that.
       transmit(connection);
       return;
     }
@@ -398,9 +398,10 @@ struct BeastTransport::Impl : std::enable_shared_from_this<BeastTransport::Impl>
 
   void transmit(const ConnectionPtr& connection) {
     const ExchangePtr exchange = connection->exchange;
-    // After a pause of the process, a connection may be handled before the overdue timer. The timer will end the request.
+    // After a pause of the process, this may run before the overdue timer of the request. Send nothing: the timer ends the
+    // request.
     if (loop.clock().mono() >= exchange->deadline) return;
-    exchange->sent_any = true;  // until the write says otherwise
+    exchange->sent_any = true;  // until the write reports that nothing was sent
     // Some writes are a GET (slurmrestd's reconfigure), so everything is fenced except streams, which only read.
     connection->send(serialize(exchange->request, connection->endpoint()), exchange->request.method == "HEAD",
                      !exchange->streaming, [exchange](bool any) { exchange->sent_any = any; });

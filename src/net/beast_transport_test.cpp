@@ -820,7 +820,7 @@ TEST_F(PinnedTlsTest, AnotherServerIsRefusedBeforeAnythingIsSent) {
 }
 
 TEST_F(PinnedTlsTest, DatesAndNamesDoNotMatter) {
-  // From authorities of their own, for other names, and long expired.
+  // This identity is from an unknown authority, for another name, and expired long ago.
   const core::WallTime then = core::parse_rfc3339("2001-02-03T04:05:06Z").value();
   const ServerIdentity old = make_server_identity("old", {"elsewhere.example"}, then, then + 1h);
   ASSERT_TRUE(server.set_tls({.cert_pem = old.cert, .key_pem = old.key, .any_client = true}));

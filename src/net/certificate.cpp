@@ -98,12 +98,12 @@ void add_extension(X509* cert, X509* issuer, int kind, const std::string& value)
   must(added == 1);
 }
 
-/// Returns a certificate with a random serial number, without extensions and a signature.
+/// Returns a certificate with a random serial number. It has no names, no extensions and no signature yet.
 Cert blank(EVP_PKEY* key, core::WallTime not_before, core::WallTime not_after) {
   Cert out(X509_new());
   std::array<unsigned char, 16> serial{};
   must(out && RAND_bytes(serial.data(), static_cast<int>(serial.size())) == 1);
-  serial[0] &= 0x7fU;  // It must be positive.
+  serial[0] &= 0x7fU;  // The number must be positive.
   BIGNUM* number = BN_bin2bn(serial.data(), static_cast<int>(serial.size()), nullptr);
   const bool set = BN_to_ASN1_INTEGER(number, X509_get_serialNumber(out.get())) != nullptr;
   BN_free(number);
@@ -118,7 +118,7 @@ void set_name(X509_NAME* name, const std::string& common_name) {
                                   static_cast<int>(common_name.size()), -1, 0) == 1);
 }
 
-/// Clients find an authority by its name, so each has another one.
+/// Returns a new name for an authority. Each authority has another name, because clients find authorities by name.
 std::string name_of_authority(std::string_view common_name) {
   std::string bytes(6, '\0');
   must(RAND_bytes(reinterpret_cast<unsigned char*>(bytes.data()), static_cast<int>(bytes.size())) == 1);

@@ -1,5 +1,5 @@
-// Makes and checks certificates: those of servers, which only clients that were given their authority trust, and self-signed
-// ones, whose keys are known by their fingerprints.
+// Makes and checks two kinds of certificates. Clients trust a server's certificate only if they have its authority. Peers
+// recognize a self-signed certificate by the fingerprint of its key.
 //
 //   const net::ServerIdentity made = net::make_server_identity("my webhook", {"webhook.ns.svc"}, now, now + 90 days);
 //   auto good = net::check_server(made.cert, made.key, made.authority, "webhook.ns.svc", now);
@@ -19,8 +19,8 @@ struct x509_st;  // OpenSSL's X509.
 
 namespace net {
 
-/// A certificate with its key, and the authority that signed it, as PEM texts. The key of the authority is not kept: it signs
-/// nothing else. So each certificate has an authority of its own, which is valid as long as the certificate.
+/// A certificate with its key, and the authority that signed it, as PEM texts. The key of the authority is not kept, so the
+/// authority signs nothing else. Each certificate has an authority of its own, which is valid as long as the certificate.
 struct ServerIdentity {
   std::string authority, cert, key;
 };
@@ -38,8 +38,8 @@ struct SelfSigned {
 /// Makes a key on the curve P-256 and a certificate for it that never expires: it is valid from 1970 to 9999, so that a wrong
 /// clock does no harm. It serves clients and servers. `common_name`: 1 to 64 characters. Throws if OpenSSL cannot make keys.
 SelfSigned make_self_signed(std::string_view common_name);
-/// Makes such a certificate for a key that exists. It has the same fingerprint as every certificate of this key. Error:
-/// kInvalid if the key cannot be read or is on no elliptic curve.
+/// Makes a self-signed certificate that never expires for an existing key. All certificates of one key have the same
+/// fingerprint. Error: kInvalid if the key cannot be read or is not on an elliptic curve.
 core::Result<SelfSigned> make_self_signed(std::string_view common_name, std::string_view key_pem);
 
 /// Returns the SHA-256 of the public key (DER of SubjectPublicKeyInfo) of the first certificate of a PEM text, as 64 lower-case
@@ -58,7 +58,7 @@ std::vector<std::string> split_certificates(std::string_view pem);
 core::Result<core::WallTime> expiry_of(std::string_view pem);
 
 /// Checks that a client that trusts only `authorities` accepts the certificate at this time, under this DNS name, and that the
-/// key is the certificate's. Error: kInvalid with what is wrong.
+/// key belongs to the certificate. Error: kInvalid with what is wrong.
 core::Result<void> check_server(std::string_view cert, std::string_view key, std::string_view authorities,
                                 const std::string& dns_name, core::WallTime now);
 

@@ -32,8 +32,8 @@ struct HttpRequest {
   bool urgent = false;
   /// The longest body of a reply that is not a stream, in bytes. A longer body gives kInternal. 0: the limit of the transport.
   std::size_t max_reply_bytes = 0;
-  /// Set by a server that asks for certificates: the fingerprint of the client's public key (net/certificate.hpp), which the
-  /// client has proven to possess; "" if the client has none.
+  /// Set by a server that asks for certificates: the fingerprint of the client's public key (net/certificate.hpp). The client
+  /// has proven that it has the private key. "" if the client has sent no certificate.
   std::string peer_key{};
 };
 

@@ -170,7 +170,7 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
   }
 
   [[nodiscard]] bool closed() const { return closed_; }
-  /// Returns since when no request is being answered; nullopt while one is.
+  /// Returns since when no request is being answered; nullopt while a request is being answered.
   [[nodiscard]] std::optional<core::MonoTime> idle_since() const {
     return state_.expired() ? std::optional(idle_since_) : std::nullopt;
   }
@@ -178,7 +178,8 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
   [[nodiscard]] std::size_t backlog() const { return out_.size() + writing_.size(); }
 
  private:
-  /// Tells the client to close. Otherwise it might send its next request to a connection that nobody reads.
+  /// Returns the header that asks the client to close the connection, or "". Without the header, the client might send its next
+  /// request on a connection that this server no longer reads.
   [[nodiscard]] std::string farewell() const { return draining_ || !known_ ? "connection: close\r\n" : ""; }
 
   void set_idle() {
@@ -250,12 +251,13 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
     handler_(std::move(request), Responder(std::move(state)));
   }
 
-  /// Continues with the next request once the answer is sent. Otherwise a client that reads nothing would fill our memory.
+  /// Continues with the next request only after the answer is sent. Otherwise a client that reads nothing would fill our
+  /// memory.
   void answered() {
     state_.reset();
     answered_ = true;
     set_idle();
-    // Goes on in a later turn, so that a client that pipelines cannot cause recursion.
+    // Continues in a later turn, so that a client that pipelines requests cannot cause recursion.
     if (backlog() == 0) loop_.after(core::Duration{0}, [self = shared_from_this()] { self->go_on(); });
   }
 
@@ -440,7 +442,7 @@ struct HttpServer::Impl : std::enable_shared_from_this<HttpServer::Impl> {
       const auto self = weak.lock();
       if (!self || !self->acceptor.is_open()) return;
       if (error) {
-        // Probably out of file descriptors. An immediate retry would spin.
+        // The process is probably out of file descriptors. An immediate retry would spin.
         self->retry.set(core::Duration{100}, [raw = self.get()] { raw->accept(); });
         return;
       }
@@ -449,8 +451,8 @@ struct HttpServer::Impl : std::enable_shared_from_this<HttpServer::Impl> {
     });
   }
 
-  /// Makes room by closing the connection that has been idle longest, so that silent clients cannot keep others out. If none is
-  /// idle, returns false.
+  /// Makes room by closing the connection that has been idle longest, so that silent clients cannot block other clients.
+  /// Returns false if no connection is idle.
   bool has_room() {
     if (connections.size() < options.max_connections) return true;
     ServerConnectionPtr oldest;
@@ -462,7 +464,7 @@ struct HttpServer::Impl : std::enable_shared_from_this<HttpServer::Impl> {
     return oldest != nullptr;
   }
 
-  /// Makes room by closing the stranger that has done nothing for longest. If that is not long, returns false.
+  /// Makes room by closing the stranger that has been idle longest. Returns false if none has been idle for kStrangerTime.
   bool has_room_for_stranger() {
     std::size_t strangers = 0;
     ServerConnectionPtr oldest;

@@ -53,13 +53,14 @@ struct ServerOptions {
   bool use_tls = false;
   Tls tls{};
   std::size_t max_request_bytes = 8UL << 20;  ///< Longer bodies get 413.
-  core::Duration idle_timeout{60000};         ///< The longest time from the connection, or an answer, to the end of a request.
+  core::Duration idle_timeout{60000};  ///< The longest time from the connect, or the last answer, to the end of a request.
   /// A further connection closes the one that has been idle longest. If none is idle, the new connection is closed.
   std::size_t max_connections = 4096;
-  /// If set: reports whether a client with this key (HttpRequest::peer_key) is known. It is asked before each request is read.
+  /// If set: reports whether a client with this key (HttpRequest::peer_key) is known. Called before each request is read.
   /// Clients that are not known, or whose handshake is not over, are strangers, who must not be able to fill our memory. They
-  /// get an answer to one request of few bytes, and then their connection is closed. The limit for strangers keeps nobody out:
-  /// further connections wait until a stranger is answered or known, or has not taken its next step within three seconds.
+  /// get an answer to one short request, and then their connection is closed. While there are max_strangers, new connections
+  /// are not refused but wait until a stranger is answered, becomes known, or has not completed its handshake or request within
+  /// three seconds and is closed.
   std::function<bool(const std::string& peer_key)> known{};
   std::size_t max_strangers = 128;
   std::size_t max_stranger_bytes = 32UL << 10;  ///< Takes the place of max_request_bytes for strangers.

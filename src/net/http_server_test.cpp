@@ -185,7 +185,7 @@ TEST_F(HttpServerTest, IdleClientsAreLetGo) {
   EXPECT_TRUE(run_until([&] { return ended; }));
 }
 
-// Idle connections must not keep out the probes of the kubelet.
+// Idle connections must not block the probes of the kubelet.
 TEST_F(HttpServerTest, TheClientThatIsIdleForLongestMakesRoom) {
   HttpServer server(loop, {.max_connections = 2}, echo);
   ASSERT_TRUE(server.start());

@@ -58,7 +58,7 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
     } else {
       done(core::fail(core::ErrorCode::kUnavailable, place_ + ": " + why));
     }
-    // Must come last, because the timer's callback keeps this object alive.
+    // Must be the last statement, because the timer's callback may hold the last reference to this object.
     timer_.cancel();
   }
 

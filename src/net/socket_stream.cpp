@@ -57,7 +57,7 @@ struct PinnedContext {
   TlsContext context;
 };
 
-/// Takes the place of OpenSSL's verification of the server's chain. That the server has the key, the handshake itself proves.
+/// Replaces OpenSSL's verification of the server's chain. The handshake itself proves that the server has the private key.
 int verify_pinned(X509_STORE_CTX* chain, void* pinned) {
   const std::string& wanted = static_cast<const PinnedContext*>(pinned)->key;
   const X509* cert = X509_STORE_CTX_get0_cert(chain);
@@ -82,11 +82,11 @@ TlsContext pin(TlsContext context, const std::string& key) {
   return {pinned, pinned->context.get()};
 }
 
-/// The longest certificate, with its chain, of a client whose certificate is accepted whatever it is.
+/// The longest certificate with its chain, in bytes, that a client may send to a server with Tls::any_client.
 constexpr long kMaxAnyCert = 8192;
 
-/// Asks clients for a certificate and accepts any. Every connection has a whole handshake, which proves the possession of the
-/// key: a resumed session would prove only that of an earlier connection's secret.
+/// Asks clients for a certificate and accepts any. Every connection makes a full handshake, which proves that the client has
+/// the private key. A resumed session would only prove that the client has the secret of an earlier connection.
 void accept_any_client(SSL_CTX* context) {
   SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION);
   SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nullptr);
@@ -97,7 +97,7 @@ void accept_any_client(SSL_CTX* context) {
         return 1;
       },
       nullptr);
-  // The certificate is kept before anybody looks at its key.
+  // Limits the memory that an unknown client can use: OpenSSL stores the certificate before we can check its key.
   SSL_CTX_set_max_cert_list(context, kMaxAnyCert);
   SSL_CTX_set_options(context, SSL_OP_NO_TICKET);
   SSL_CTX_set_num_tickets(context, 0);
@@ -151,7 +151,7 @@ struct SslDeleter {
   void operator()(SSL* ssl) const { SSL_free(ssl); }
 };
 
-/// Connects OpenSSL to our socket. `tried` is the result of the last call.
+/// Connects OpenSSL to our socket. `tried` is the result of the last read or write.
 struct Wire {
   tcp::socket& socket;
   ErrorCode tried{};
@@ -341,8 +341,8 @@ void SocketStream::connect(const std::vector<tcp::endpoint>& addresses, core::Du
   impl_->connect(addresses, 0, patience, std::move(handler));
 }
 
-// Asio only looks at the descriptor, so one type serves both. Connecting to a Unix socket never waits: it fails if too many
-// others wait to be accepted.
+// Asio only uses the descriptor, so the type of TCP sockets also works for Unix sockets. Connecting to a Unix socket never
+// waits: it fails if too many other connections wait to be accepted.
 void SocketStream::connect(const std::string& path, Handler handler) {
   sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
   ErrorCode error;

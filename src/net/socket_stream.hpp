@@ -37,7 +37,7 @@ class SocketStream {
   boost::asio::ip::tcp::socket& socket();
   /// Tries the addresses in turn, each but the last for at most `patience`. Fails with the error of the last address.
   void connect(const std::vector<boost::asio::ip::tcp::endpoint>& addresses, core::Duration patience, Handler handler);
-  /// Connects to the Unix socket with this path. What belongs to TCP only has no effect then.
+  /// Connects to the Unix socket with this path. Socket options of TCP have no effect on this connection.
   void connect(const std::string& path, Handler handler);
   /// Does the TLS handshake, and verifies `name` (host name or IP address) unless skip_verify. Plain TCP: calls the handler.
   void handshake_client(const std::string& name, bool skip_verify, Handler handler);
@@ -46,7 +46,7 @@ class SocketStream {
   void read_some(char* data, std::size_t size, IoHandler handler);
   void write(std::string_view data, IoHandler handler);
   void close();
-  /// Returns the fingerprint of the peer's public key after the handshake (net/certificate.hpp); "" if it has shown no
+  /// Returns the fingerprint of the peer's public key after the handshake (net/certificate.hpp); "" if the peer has sent no
   /// certificate.
   [[nodiscard]] std::string peer_key() const;
   /// Describes what went wrong in a TLS handshake.

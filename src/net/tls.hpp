@@ -8,17 +8,18 @@
 namespace net {
 
 struct Tls {
-  /// The authorities of the peer's certificate. If empty, a client uses the system's, and a server asks for no certificates.
+  /// The authorities of the peer's certificate. If empty, a client uses the system's authorities, and a server asks for
+  /// certificates only with any_client.
   std::string ca_pem{};
   std::string cert_pem{};             ///< Our certificate chain; empty: none. A server needs a certificate.
   std::string key_pem{};              ///< The private key of the certificate, without a passphrase.
   std::string server_name{};          ///< Client: sends (SNI) and verifies this name instead of the host.
   bool insecure_skip_verify = false;  ///< Client: trusts any server. Only if a user's kubeconfig says so.
   /// Client: trusts exactly the server whose public key has this fingerprint (fingerprint_of in net/certificate.hpp), whatever
-  /// the names and dates of its certificate. Asks no authority. Uses TLS 1.3 only.
+  /// the names and dates of its certificate. Checks no authority. Uses TLS 1.3 only.
   std::string pinned_key{};
-  /// Server: asks each client for a certificate and accepts any, also none. The handshake proves that the client has the key,
-  /// and HttpRequest::peer_key tells which one it is. Uses TLS 1.3 only, and resumes no sessions.
+  /// Server: asks each client for a certificate, and accepts any certificate or none. The handshake proves that the client has
+  /// the private key, and HttpRequest::peer_key has the fingerprint. Uses TLS 1.3 only, and resumes no sessions.
   bool any_client = false;
   friend bool operator==(const Tls&, const Tls&) = default;
 };

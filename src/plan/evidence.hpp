@@ -54,7 +54,8 @@ class Evidence {
   [[nodiscard]] const std::string& detail() const { return detail_; }
   /// Reports whether the evidence may still be acted on.
   [[nodiscard]] bool good_at(core::MonoTime now) const { return !good_until_ || now <= *good_until_; }
-  /// Returns when the evidence expires. nullopt: it cannot become false, or the act requires the object's version.
+  /// Returns when the evidence expires. nullopt: the evidence cannot become false, or the act requires the object's
+  /// version.
   [[nodiscard]] const std::optional<core::MonoTime>& good_until() const { return good_until_; }
 
  protected:

@@ -35,7 +35,7 @@ struct LaneRun {
   std::size_t in_flight = 0;   ///< Unanswered steps of the group.
   core::MonoTime group_begun;  ///< When a group of this lane last began in this pass.
   bool failed = false;         ///< A step failed: later groups do not begin.
-  bool refused = false;        ///< The server accepts nothing now: the rest of the group does not begin either.
+  bool refused = false;        ///< The server accepts no requests now: the rest of the group does not begin either.
 
   [[nodiscard]] bool finished() const { return group >= groups.size(); }
   [[nodiscard]] bool can_start() const { return !refused && !finished() && next < groups[group].size(); }
@@ -119,7 +119,7 @@ struct Executor::Impl : std::enable_shared_from_this<Executor::Impl> {
   void pump(const PassPtr& pass) {
     if (pass->pumping || pass->finished) return;
     pass->pumping = true;
-    // Starts one step of each lane in turn, so that a long lane does not delay the others.
+    // Starts one step of each lane in turn, so that a long lane does not delay the other lanes.
     for (bool moved = true; moved;) {
       moved = false;
       for (LaneRun& lane : pass->lanes) {
@@ -148,7 +148,7 @@ struct Executor::Impl : std::enable_shared_from_this<Executor::Impl> {
   void start_step(const PassPtr& pass, LaneRun& lane) {
     const Step step = lane.groups[lane.group][lane.next++];
     if (lane.next == 1) lane.group_begun = loop.clock().mono();
-    // Two steps with the same id in one plan are one act.
+    // If a plan has two steps with the same id, only the first is tried.
     if (!pass->tried.insert(step.id).second) return;
     ++lane.in_flight;
     ++pass->in_flight;
@@ -166,7 +166,7 @@ struct Executor::Impl : std::enable_shared_from_this<Executor::Impl> {
     Outcome outcome = tried(ended, loop.clock().mono());
     if (!result.value) {
       lane.failed = true;
-      // Steps of one group do not depend on each other, so the others still start, unless the server asked for less.
+      // Steps of one group do not depend on each other, so the other steps still start, unless the server accepts no requests.
       lane.refused = lane.refused || core::retry_of(outcome.error->code) == core::Retry::kLater;
       pass->result.failed = true;
       const auto& wait = result.value.error().retry_after;

@@ -85,8 +85,8 @@ struct PassResult {
 
 /// Executes plans. If a step fails, the rest of its group is still tried, unless the server answered kTooManyRequests or
 /// kUnavailable. The later groups of its lane are not tried. Lanes share max_in_flight in turn. No step begins after max_steps.
-/// After max_time, a step begins only if its Step::late allows it. The pass ends when all steps in flight are answered. Of the
-/// steps with the same id, only the first is tried. The destructor cancels all passes and never calls their `done`.
+/// After max_time, a step begins only if its Step::late allows it. The pass ends when all steps in flight are answered. If
+/// several steps have the same id, only the first is tried. The destructor cancels all passes and never calls their `done`.
 class Executor {
  public:
   Executor(core::Loop& loop, Target& target, PassLimits limits = {});

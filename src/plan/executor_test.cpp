@@ -53,7 +53,7 @@ class FakeTarget final : public Target {
       if (answer_twice) done(result);
     };
     if (delay == 0ms) {
-      finish();  // breaks the contract, but must do no harm
+      finish();  // Target must not answer from inside execute(), but the executor must tolerate it
     } else {
       loop_.after(delay, finish);
     }
@@ -300,7 +300,7 @@ TEST(RouterTest, TheFirstThatHandlesGetsIt) {
   EXPECT_EQ(code, core::ErrorCode::kUnsupported);
 }
 
-// The guarantees for every pass, whatever the plan, the answers and their order.
+// Checks the guarantees of a pass with random plans, answers and orders of the answers.
 RC_GTEST_PROP(ExecutorProperty, KeepsItsPromises, ()) {
   core::ManualLoop loop;
   FakeTarget target(loop);

@@ -14,7 +14,8 @@ class Ledger {
   [[nodiscard]] const Outcomes& outcomes() const { return outcomes_; }
   /// Drops the outcomes of steps that the plan neither contains nor remembers (Plan::remember).
   void keep(const Plan& made);
-  /// Adds the outcomes of a pass. The count of a step goes up if the step ended as before. Otherwise it starts again from 1.
+  /// Adds the outcomes of a pass. The count of a step goes up if the step ended in the same state (done or failed) as before.
+  /// Otherwise the count starts again from 1.
   void add(const Outcomes& pass);
 
  private:

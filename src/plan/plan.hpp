@@ -55,7 +55,7 @@ struct StepId {
   std::string variant{};  ///< A detail that changes: a status, the note of an event. run::Repeats ignores it.
 
   auto operator<=>(const StepId&) const = default;
-  /// Reports whether both have the same verb and kind.
+  /// Reports whether both ids have the same verb and kind.
   [[nodiscard]] bool is(const StepId& other) const { return verb == other.verb && kind == other.kind; }
   /// Returns the id of a step with the same verb and kind for another object, or with another variant.
   [[nodiscard]] StepId of(std::string other_name, std::string other_variant = {}) const;
@@ -89,7 +89,7 @@ class Lane {
   std::vector<std::vector<Step>> groups_{1};
 };
 
-/// A fact that the caches cannot guarantee. The runtime reads it live and plans again with Facts.
+/// A request for a fact that the caches cannot guarantee. The runtime reads the fact live and plans again with Facts.
 struct Need {
   std::string id;  ///< The key of the answer in Facts.
   ActPtr query;    ///< An act that reads.
@@ -105,9 +105,9 @@ using Facts = std::map<std::string, Fact>;  ///< The keys are Need::id.
 struct Outcome {
   enum class State { kDone, kFailed };
   State state = State::kDone;
-  int count = 0;                     ///< How many times in a row the step has ended like this.
-  core::MonoTime since;              ///< When the step first ended like this.
-  core::MonoTime last;               ///< When the step last ended like this.
+  int count = 0;                     ///< How many times in a row the step has ended in this state.
+  core::MonoTime since;              ///< When the step ended in this state for the first of these times.
+  core::MonoTime last;               ///< When the step ended in this state for the last time.
   std::optional<core::Error> error;  ///< The last error, if the step failed.
 };
 using Outcomes = std::map<StepId, Outcome>;
@@ -145,7 +145,7 @@ class Plan {
   void need(Need need) { needs_.push_back(std::move(need)); }
   [[nodiscard]] const std::vector<Need>& needs() const { return needs_; }
 
-  /// Returns the ids of all steps and of all remembered steps. They are references into the plan, which must outlive them.
+  /// Returns the ids of all steps and of all remembered steps. The ids are references into the plan, which must outlive them.
   [[nodiscard]] StepIds wished() const;
 
   /// Keeps the outcome of a step that is still wanted, though this pass does not contain it.

@@ -5,7 +5,8 @@ namespace run {
 namespace {
 
 constexpr core::Duration kTick{1000};  ///< How often closed gates are checked if no cache changes.
-/// A check takes so many passes a millisecond at most. Otherwise the changes of n objects cost n² looks at passes.
+/// The maximum number of held passes that are checked per millisecond. Without a limit, changes of n objects would cost n²
+/// checks of a pass.
 constexpr std::size_t kPassesInAMillisecond = 20;
 
 }  // namespace
@@ -46,8 +47,8 @@ void Gates::check_all() {
   checked_ = loop_.clock().mono();
   std::vector<PassPtr> opened;
   for (const auto& [key, pass] : held_) {
-    // One closed gate holds the key, so the check stops at it. A key may have hundreds of gates, and each change of a cache
-    // checks them.
+    // One closed gate is enough to hold the key, so the check stops at the first closed gate. A key may have hundreds of gates,
+    // and each change of a cache checks them.
     while (!pass->gates.empty() && pass->gates.back()->open()) pass->gates.pop_back();
     if (!pass->gates.empty() && loop_.clock().mono() >= pass->settle_at) settle(*pass);
     if (pass->gates.empty()) opened.push_back(pass);

@@ -1,10 +1,10 @@
 // Holds passes until the caches show what the passes wrote.
 //
 // A pass is held while one of its gates is closed. Gates are checked whenever a cache changes, and once a second. A check looks
-// at all held passes, so the next one comes at the earliest a millisecond later for every twenty of them. When a pass has been
-// held for the time `cap`, its closed gates are settled (plan::Gate::settle), and again after each further `cap`. If the
-// outcome of a gate's write can be read, the pass continues to wait for the caches. Otherwise the gate is dropped, because the
-// key must not wait forever for a server that may never return.
+// at all held passes. To limit the cost, n held passes are checked at most once in n/20 milliseconds. When a pass has been held
+// for the time `cap`, its closed gates are settled (plan::Gate::settle), and again after each further `cap`. If the outcome of
+// a gate's write can be read, the pass continues to wait for the caches. Otherwise the gate is dropped, because the key must
+// not wait forever for a server that may never return.
 #pragma once
 
 #include <functional>
@@ -24,7 +24,7 @@ class Gates {
   /// passes.
   Gates(core::Loop& loop, core::Logger& logger, core::Duration cap, std::function<void(const PassPtr&)> opened);
 
-  /// Drops the open gates of a pass. Returns true if none is left, so that there is nothing to wait for.
+  /// Drops the open gates of a pass. Returns true if no gate is left, so that there is nothing to wait for.
   static bool all_open(Pass& pass);
   /// Holds a pass. Requires that it is in the state gated and has a closed gate.
   void hold(const PassPtr& pass);

@@ -67,7 +67,7 @@ TEST_F(GatesTest, GatesThatAreOpenAlreadyNeedNoWait) {
   EXPECT_TRUE(Gates::all_open(pass));
 }
 
-/// The changes of n objects, each of which holds a pass, must not cost n² looks at gates.
+/// If n passes are held, n changes of a cache must not cost n² checks of a gate.
 TEST_F(GatesTest, ManyChangesCheckManyPassesOnceInAWhile) {
   std::vector<std::shared_ptr<TestGate>> all;
   for (int i = 0; i < 1000; ++i) {

@@ -21,7 +21,7 @@ namespace run {
 /// | From | To | When |
 /// | --- | --- | --- |
 /// | observing | planning | `observe` gave an Observed; a worker thread plans. |
-/// | observing | done | `observe` threw, or the manager is stopping. |
+/// | observing | done | `observe` threw or returned null, or the manager is stopping. |
 /// | planning | needing | The plan asks for facts that are not known yet: they are read live. |
 /// | planning | acting | The plan has steps. |
 /// | planning | done | No steps, or the plan may not act (dry run, stopping), or `plan` threw or asked for facts too often. |

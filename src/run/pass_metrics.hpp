@@ -20,7 +20,7 @@ class PassMetrics {
   /// The pass has finished its work. A gate may still hold its key.
   virtual void pass_worked(const std::string& /*controller*/, core::Duration /*took*/) {}
   virtual void pass_ended(const std::string& /*controller*/, PassEnd /*end*/) {}
-  /// A `plan` or an `observe` threw.
+  /// A `plan` or an `observe` threw, or an `observe` returned null.
   virtual void pass_panicked(const std::string& /*controller*/) {}
   /// Steps were left because the pass ran out of time.
   virtual void pass_timed_out(const std::string& /*controller*/) {}

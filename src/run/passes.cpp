@@ -96,7 +96,7 @@ std::string Passes::share_of(const WorkKey& key) const {
   return controllers_[key.controller].controller->share(key.key);
 }
 
-/// True if one more pass may run for the share (Controller::share), which must leave room for other shares.
+/// True if one more pass may run for this share (Controller::share). The share must leave room for the passes of other shares.
 bool Passes::has_room(const std::string& share) const {
   const std::size_t all = options_.max_in_flight;
   const std::size_t most = std::max<std::size_t>(running_.size() < all / 2 ? all / 4 : all / 16, 1);
@@ -165,7 +165,7 @@ void Passes::plan_off_loop(const PassPtr& pass) {
   loop_.offload(
       [controller, observed = pass->observed, made, since = pass->planned_since, clock = &loop_.clock()] {
         *since = clock->mono().since_start.count();
-        // A plan that throws is a bug of its controller. It must not affect the others, nor be mistaken for an empty plan.
+        // A plan that throws is a bug of its controller. It must not affect other keys, nor be mistaken for an empty plan.
         try {
           made->first = controller->plan(observed.get());
         } catch (const std::exception& error) {
@@ -244,7 +244,7 @@ void Passes::gates_opened(const PassPtr& pass) {
   finish(pass);
 }
 
-/// Ends a pass whose controller has thrown an exception.
+/// Ends a pass whose controller has thrown an exception or observed nothing.
 void Passes::broke(const PassPtr& pass, std::string_view message, const std::string& what) {
   logger_.error(message, pass->fields({{"what", what}}));
   metrics_->pass_panicked(pass->controller);
@@ -291,7 +291,7 @@ PassMetrics::PassEnd Passes::requeue(const Pass& pass) {
     return PassMetrics::PassEnd::kError;
   }
   queue_.forget(key);
-  // A pass with steps is followed by another one, because its outcomes are part of the next Observed.
+  // A pass with steps is followed by another pass, because its outcomes are part of the next Observed.
   if (!pass.result.complete || !pass.tried().empty()) {
     queue_.add(key, now());
     return PassMetrics::PassEnd::kRequeue;
@@ -299,7 +299,8 @@ PassMetrics::PassEnd Passes::requeue(const Pass& pass) {
   return pass.plan.wake() || pass.withheld_until ? PassMetrics::PassEnd::kRequeueAfter : PassMetrics::PassEnd::kSuccess;
 }
 
-/// Returns how long the key rests. If there is nothing to do, but planning takes long, many events then cause only one pass.
+/// Returns how long the key rests after the pass. If planning takes long but finds nothing to do, the rest makes many events
+/// cause only one pass.
 core::Duration Passes::rest_of(const Pass& pass) {
   if (pass.plan.step_count() > pass.withheld) return core::Duration{0};
   return std::min(kLongestRest, pass.planning * kRestFactor);

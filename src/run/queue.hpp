@@ -42,13 +42,13 @@ struct QueueOptions {
 
 class WorkQueue {
  public:
-  /// Returns the share of a key (Controller::share), of which pop() takes keys or does not.
+  /// Returns the share of a key (Controller::share). The caller of pop() can exclude the keys of some shares.
   using Share = std::function<std::string(const WorkKey&)>;
   /// Without `share`, all keys have the share "".
   explicit WorkQueue(core::Random& random, QueueOptions options = {}, Share share = {})
       : random_(&random), options_(options), share_(std::move(share)) {}
 
-  /// Makes a key ready. If it is queued already, the earlier time and the higher priority count, and the share that it has now.
+  /// Makes a key ready. If the key is queued already, the earlier time and the higher priority count, and its current share.
   void add(const WorkKey& key, core::MonoTime now, int priority = 0) { add_at(key, now, now, priority); }
   void add_after(const WorkKey& key, core::Duration delay, core::MonoTime now, int priority = 0) {
     add_at(key, now + delay, now, priority);
@@ -71,8 +71,8 @@ class WorkQueue {
   [[nodiscard]] std::optional<core::MonoTime> next_due() const;
   [[nodiscard]] bool has_ready(core::MonoTime now) const;
   [[nodiscard]] std::size_t depth() const { return items_.size(); }  ///< Keys that wait, are ready, or must run again.
-  /// The counts of client-go's metrics, for one controller. `due` are the keys whose time has come, including those that must
-  /// run again after their current pass. `adds` is how often a key became due.
+  /// The counts of client-go's metrics, for one controller. `due` is the number of keys whose time has come, including those
+  /// that must run again after their current pass. `adds` is how often a key became due.
   struct Counts {
     std::size_t due = 0;
     std::uint64_t adds = 0;

@@ -114,7 +114,7 @@ TEST_F(RepeatsTest, WhatUsersMayAskForInTurnWaitsTenSecondsAtMost) {
 }
 
 TEST_F(RepeatsTest, WishesOfOtherNamesDoNotStandInForEachOther) {
-  // Drains with two reasons, one of which is undone again and again.
+  // There are drains with two reasons. Something undoes one of them again and again.
   const auto drain = [](const std::string& reason) {
     plan::Step step = status(reason);
     step.id = {"drain", "with reason", reason};

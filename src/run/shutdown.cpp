@@ -37,7 +37,7 @@ void Shutdown::close() {
   state_ = State::kClosing;
   grace_over_.cancel();
   steps_.stop_watches();
-  // The rest runs in a later turn, because this may be inside a pass of the executor.
+  // The next steps run in a later turn, because close() may be called from inside a pass of the executor.
   const auto guarded = [weak = std::weak_ptr<bool>(alive_)](auto call) {
     return [weak, call = std::move(call)] {
       if (!weak.expired()) call();

@@ -1,8 +1,8 @@
 // The acts on Slurm for the steps of plans. slurm::Target carries
 // them out and reads the node live just before each write.
 //
-// Folder src/slurm: the part of slurm that plans may use, as data: the model, acts, evidence, and owners of drains. Uses plan
-// and core. Knows no Kubernetes. Code that reads or writes is in the subfolders.
+// Folder src/slurm: the part that plans may use, as data: the model of Slurm, acts, evidence, and the programs that drain
+// nodes. Uses plan and core. Knows nothing of Kubernetes. Code that reads or writes is in the subfolders.
 #pragma once
 
 #include <optional>
@@ -96,7 +96,8 @@ struct DeleteNode final : plan::Act {
 };
 
 /// Creates an external node with a mark. Slurm is asked live first, because before 26.05 a creation deletes an idle node of the
-/// same name. A node with the same mark counts as this one. Fails with kAlreadyExists if Slurm has any other node of the name.
+/// same name. Succeeds if Slurm has the node with this mark already. Fails with kAlreadyExists if Slurm has another node of
+/// this name.
 struct CreateNode final : plan::Act {
   ClusterKey cluster;
   NodeWish wish;
@@ -135,8 +136,9 @@ struct EndJobs final : plan::Act {
   [[nodiscard]] bool destructive() const override { return true; }
 };
 
-/// Checks that a pod may be deleted whose node record stays. Succeeds if Slurm, asked live, has the node drained, failing or
-/// down, and no job holds it. Fails otherwise (kConflict, kBusy), and if the evidence is too old (kExpired). Changes nothing.
+/// Checks that a pod may be deleted while its node record stays. Succeeds if Slurm, asked live, has the node drained, failing
+/// or down, and no job holds the node. Fails otherwise (kConflict, kBusy), and if the evidence is too old (kExpired). Changes
+/// nothing.
 struct ConfirmIdle final : plan::Act {
   explicit ConfirmIdle(Drained why) : evidence(std::move(why)) {}
   Drained evidence;
@@ -204,10 +206,10 @@ struct DeleteReservation final : plan::Act {
   [[nodiscard]] bool destructive() const override { return true; }
 };
 
-/// Submits an external job. A job with the same mark counts as this one, even if it has ended, so a submission whose reply was
-/// lost is not repeated. Looks for such a job in the last snapshot, or live if a submission may have come after the snapshot.
-/// Returns {"job": its number, "submitted": whether this act submitted it}. Error: kUnsupported unless the program asks for
-/// details of jobs.
+/// Submits an external job, unless a job has the same mark already, even one that has ended. So a submission whose reply was
+/// lost is not repeated. Looks for such a job in the last snapshot, or live if the snapshot may lack a submission. Returns
+/// {"job": its number, "submitted": whether this act submitted it}. Error: kUnsupported unless the program asks for details of
+/// jobs.
 struct SubmitJob final : plan::Act {
   ClusterKey cluster;
   JobMark mark;
@@ -217,8 +219,8 @@ struct SubmitJob final : plan::Act {
 };
 
 /// Changes a job that the owner submitted, after Slurm is asked live for it. Fails with kExpired if the evidence is too old,
-/// with kNotFound if the job has ended, and with kConflict if its number belongs to another job by now. Slurm changes most
-/// members of a wish only while the job waits.
+/// with kNotFound if the job has ended, and with kConflict if its number now belongs to another job. Slurm changes most members
+/// of a JobWish only while the job waits.
 struct UpdateJob final : plan::Act {
   UpdateJob(OwnJob own, JobWish to) : evidence(std::move(own)), wish(std::move(to)) {}
   OwnJob evidence;

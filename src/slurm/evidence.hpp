@@ -1,6 +1,6 @@
 // Evidence from Slurm's answers that no work is lost if a node's record, or the pod or process of its slurmd, is deleted.
 //
-// Evidence is valid for as long as the snapshot it comes from (Snapshot::good_for). The evidence also says in what state the
+// Evidence is valid for as long as the snapshot it comes from (Snapshot::good_for). The evidence also states in what state the
 // live node must be just before anything is destroyed.
 #pragma once
 
@@ -159,8 +159,8 @@ class DrainTimedOut final : public NodeEvidence {
 [[nodiscard]] bool may_be_ended(const Job& job, std::string_view node, EndOfJobs how);
 
 /// True if a fresh snapshot has neither the node nor a job on it, the worker was never `stamped` as seen in Slurm, and its
-/// slurmd has had the time kRegistration, from `since` on, to register. `since` is nullopt if it cannot register. A slurmd that
-/// had less time can still register at any moment and get a job.
+/// slurmd has had the time kRegistration, from `since` on, to register. `since` is nullopt if the slurmd cannot register. A
+/// slurmd that had less time can still register at any moment and get a job.
 [[nodiscard]] bool absent_for_good(const Snapshot& snapshot, std::string_view node, bool stamped,
                                    std::optional<core::MonoTime> since, core::MonoTime now);
 

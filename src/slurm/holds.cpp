@@ -31,8 +31,8 @@ std::optional<Owner> owner_at(std::string_view reason) {
   return it == kOwners.end() ? std::nullopt : std::optional(*it);
 }
 
-/// Returns where the hold ends at the beginning of the text: before the next hold, or at the end of the text. Only the holds of
-/// the bridge can follow one of the same program.
+/// Returns the end of the hold with which the text begins: before the next hold, or at the end of the text. Two holds of the
+/// same program can only follow each other if the program is the bridge.
 std::size_t end_of_hold(std::string_view text, Owner owner) {
   std::size_t out = text.size();
   for (const Owner next : kOwners) {

@@ -1,5 +1,5 @@
 // Finds out from the reason of a Slurm node who keeps the node out of service (drained, failing or down). After a restart of
-// our program, no other record tells this.
+// our program, no other record shows this.
 //
 // Several of our programs can keep a node out of service, each for its own cause, called a hold. No program may undo the hold
 // of another program or of a person. The node's reason contains all holds, each behind the name of its program:
@@ -52,7 +52,7 @@ class Holds {
   /// Returns all holds, in the order of the reason.
   [[nodiscard]] const std::map<Holder, std::string>& all() const { return why_; }
 
-  /// Sets the holder's hold. Replaces an earlier one.
+  /// Sets the holder's hold. Replaces an earlier hold of the holder.
   Holds& hold(const Holder& holder, std::string_view because);
   Holds& release(const Holder& holder);
   /// Renders all holds; "" if there are none.

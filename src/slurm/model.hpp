@@ -89,8 +89,8 @@ struct Job {
   std::string partition;                        ///< A waiting job can have several: "a,b".
   std::vector<std::string> licenses{}, gres{};  ///< Names only, as in Licenses= and GresTypes=.
   bool prolog = false;                          ///< The job is RUNNING, but its prolog runs on a node. Needs PrologFlags=Alloc.
-  /// The nodes that the job holds, then those that it only names (-w). If Slurm lacks one of the latter, the job fails.
-  /// An external job that has ended keeps the nodes that it held: a pod may have been placed on one of them.
+  /// The nodes that the job holds, then those that it only names (-w). If Slurm lacks a named node, the job fails. An
+  /// external job that has ended keeps the nodes that it held: a pod may have been placed on one of them.
   std::vector<std::string> nodes;
   std::size_t only_named = 0;  ///< The number of `nodes` at the end that are only named, not held.
   bool nodes_unknown = false;  ///< The nodes could not be read. The job may hold any node.
@@ -99,7 +99,7 @@ struct Job {
   /// waiting job, `start` and `end` are Slurm's estimates, which are read only if the program asks for details.
   std::optional<core::WallTime> start, end;
   std::int64_t array = 0;              ///< The job array that the job is a task of; 0: none.
-  std::optional<std::int64_t> task{};  ///< The index of the task in its job array. nullopt: the job is no such task.
+  std::optional<std::int64_t> task{};  ///< The index of the task in its job array. nullopt: the job is not in an array.
   bool stepmgr = false;                ///< One slurmstepd of the job manages its steps and keeps the auth/slurm key.
   bool batch = false;                  ///< The job has a batch script. Other jobs cannot be requeued.
   bool requeue = false;                ///< The user allows Slurm to requeue the job.

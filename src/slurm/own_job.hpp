@@ -41,7 +41,7 @@ struct JobWish {
 /// The submission that a job comes from.
 struct JobMark {
   Owner owner{};
-  std::string instance;  ///< The installation of the owner. Several may share one slurmctld.
+  std::string instance;  ///< The installation of the owner. Several installations may share one slurmctld.
   std::string key;
   friend bool operator==(const JobMark&, const JobMark&) = default;
 };

@@ -21,14 +21,14 @@ namespace slurm {
 /// The settings of an external node to create.
 struct NodeWish {
   std::string name;
-  std::string address;  ///< If it is "", slurmctld looks up the name at each start of a job.
+  std::string address;  ///< If "", slurmctld looks up the node's name at each start of a job.
   std::int64_t cpus = 1, real_memory_mib = 1;
   std::int64_t gpus = 0;              ///< Slurm drops them without an error if GresTypes does not have gpu.
   std::vector<std::string> features;  ///< The features other than the mark.
   friend bool operator==(const NodeWish&, const NodeWish&) = default;
 };
-/// Reports whether Slurm can read the name and the features in a line. Slurm expands brackets in names, and reads commas and
-/// blanks as ends.
+/// Reports whether the word is safe as a name or feature in node_line(): only ASCII letters, digits and - _ . / : (at least
+/// one). Slurm expands brackets in names, and commas and blanks end a word.
 [[nodiscard]] bool is_plain_word(std::string_view word);
 /// Returns a digest of the settings that cannot be changed in an existing node record: address, CPUs, memory and GPUs.
 [[nodiscard]] std::string made_of(const NodeWish& wish);
@@ -36,7 +36,7 @@ struct NodeWish {
 /// The program that created a node.
 struct NodeMark {
   Owner owner{};
-  std::string instance;  ///< The installation of the owner. Several may share one slurmctld.
+  std::string instance;  ///< The installation of the owner. Several installations may share one slurmctld.
   std::string made;      ///< The digest made_of() of the NodeWish.
   /// Returns the feature of the node.
   [[nodiscard]] std::string feature() const;

@@ -1,6 +1,6 @@
-// Reservations: those in Slurm, those that the operator makes, and the evidence that one is the operator's.
+// Reservations in Slurm, reservations that the operator makes, and the evidence that the operator made a reservation.
 //
-// Reservations are not part of a snapshot, because few plans need them. A plan that does asks for them as a fact
+// Reservations are not part of a snapshot, because few plans need them. A plan that needs reservations asks for them as a fact
 // (ReadReservations in acts.hpp).
 #pragma once
 

@@ -13,10 +13,10 @@ namespace run {
 
 namespace {
 
-constexpr std::size_t kLongestBody = 4096;  ///< Requests to these ports need no body.
-constexpr std::size_t kMaxClients = 64;     ///< For each of the two ports: there are few probes and scrapers.
+constexpr std::size_t kLongestBody = 4096;  ///< Requests for health and metrics need no body.
+constexpr std::size_t kMaxClients = 64;     ///< The limit of each of the two ports: there are few probes and scrapers.
 
-/// Reads the token from its file. It is read again for every request, so that its rotation needs no restart.
+/// Reads the token from its file. Called for every request, so that a rotation of the token needs no restart.
 std::optional<std::string> read_token(const std::string& path) {
   std::ifstream file(path);
   std::string token;
@@ -129,7 +129,7 @@ int Shell::run() {
   try {
     loop_.run();
   } catch (const std::exception& error) {
-    // This is a bug. Anything may be in any state, so nothing may continue, not even an orderly end.
+    // An exception is a bug, and the state of the process is unknown. So the process ends at once, without an orderly shutdown.
     log_->error("ending at once: an exception", {{"what", error.what()}});
     std::_Exit(1);
   }

@@ -40,8 +40,8 @@ bool like(std::string_view text, std::string_view pattern) {
   return pattern.find_first_not_of('%', in) == std::string_view::npos;
 }
 
-/// The lineages of associations, as slurmdbd's _set_lineage() makes them: "/science/physics/0-ann/debug/". In lower case,
-/// because slurmdbd compares without case.
+/// The lineages of associations, as slurmdbd's _set_lineage() makes them: "/science/physics/0-ann/debug/". They are in lower
+/// case, because slurmdbd ignores case when it compares them.
 class Lineages {
  public:
   explicit Lineages(const accounting::View& view) {
@@ -155,7 +155,7 @@ std::string use_of_entity(accounting::EntityKind kind, std::string_view name, co
 }
 
 std::string use_of_association(const accounting::Association& row, const accounting::View& view) {
-  if (!row.partition.empty()) return {};  // For an association with a partition, slurmdbd deletes only this one.
+  if (!row.partition.empty()) return {};  // For an association with a partition, slurmdbd deletes only this association.
   const Lineages lineages(view);
   const std::string lineage = lineages.of(row);
   std::vector<std::string> below, others;

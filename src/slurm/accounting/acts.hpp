@@ -79,8 +79,8 @@ struct DeleteQos final : plan::Act {
 /// false deletes that association, unless an unfinished job uses it. Writes in this order: the account or user, its
 /// associations, the coordinators of an account, the deletions. Errors: kConflict if the account or user to create exists, or
 /// if the one to change, or an association to change, is gone; kUnsupported if slurmrestd cannot address the name, restore the
-/// deleted user, or express a setting (the message names it); kBusy, with the jobs or rows that keep an association from being
-/// deleted; kInvalid if slurmdbd did not store some settings.
+/// deleted user, or express a setting (the message names it); kBusy, with the jobs or associations that prevent the deletion of
+/// an association; kInvalid if slurmdbd did not store some settings.
 struct WriteEntity final : plan::Act {
   AccountingKey database;
   accounting::EntityKind kind = accounting::EntityKind::kAccount;

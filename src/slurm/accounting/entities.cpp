@@ -97,7 +97,7 @@ Settings all_settings(EntityKind kind, const Row& row, const std::vector<std::sh
   return out;
 }
 
-/// Returns the name of the account or user that the association belongs to, in lower case; "" if it belongs to no such entity.
+/// Returns the name, in lower case, of the account or user that the association belongs to; "" if it belongs to none of `kind`.
 std::string owner_of(EntityKind kind, const Association& row) {
   if (kind == EntityKind::kUser) return accounting::folded(row.user);
   return row.user.empty() ? accounting::folded(row.account) : "";
@@ -124,7 +124,7 @@ void put_field(Json& body, const QosField& field, const Json& value, const Json&
   }
   switch (field.form) {
     case FieldForm::kTruth:
-      // slurmdbd ignores false.
+      // Send only true, because slurmdbd ignores false.
       if (value == true) put(body, field.path, true);
       return;
     case FieldForm::kShares:
@@ -252,7 +252,7 @@ core::Result<Json> association_body(EntityKind kind, const std::string& name, co
     const auto it = settings.find(field.name);
     return it == settings.end() ? default_of(field) : it->second;
   };
-  // slurmrestd ignores an empty list, and crashes on one with an empty name (24.11.5, 26.05.5).
+  // slurmrestd ignores an empty list, and crashes on a list with an empty name (24.11.5, 26.05.5).
   const auto list = wanted.find(kQosList);
   if (list != wanted.end() && list->second.empty() && found.contains(kQosList) && !found.at(std::string(kQosList)).empty())
     return std::unexpected(

@@ -143,7 +143,7 @@ TEST(Entities, NamesThatCannotBeAddressed) {
     EXPECT_EQ(entity_name_problem(EntityKind::kAccount, name), "") << name;
 }
 
-/// Lists of a database in memory.
+/// Builds the associations of a database in memory, and asks what uses an account, a user or an association.
 class InUse : public ::testing::Test {
  protected:
   void account(const std::string& name, const std::string& parent = "root", const std::string& cluster = "site") {

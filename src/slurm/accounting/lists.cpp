@@ -27,11 +27,11 @@ struct Polled {
   core::Timer timer;
   std::uint64_t round = 0;                     ///< The number of the last poll.
   core::MonoTime started, ended;               ///< When the last poll started and ended.
-  core::MonoTime settled{core::Duration{-1}};  ///< When the last write is settled. See Lists::wrote.
+  core::MonoTime settled{core::Duration{-1}};  ///< When the outcome of the last write is final. See Lists::wrote.
   core::Duration pause{0};                     ///< How long to wait after the last failure, with jitter.
   bool asking = false;
   bool soon = false;       ///< A write has asked for another poll.
-  std::uint64_t turn = 0;  ///< Counts starts and stops. An answer to a request with an older count is ignored.
+  std::uint64_t turn = 0;  ///< Counts how often polling was stopped. An answer to a request from before a stop is ignored.
   int failures = 0;        ///< The number of failures in a row.
 };
 
@@ -88,7 +88,7 @@ struct Lists::Impl : std::enable_shared_from_this<Lists::Impl> {
       const bool older = !progress_of(polled).complete && polled.started <= polled.settled;
       static const core::Error kOlder{core::ErrorCode::kUnavailable, "the answer is older than the last write", 0, {}, {}};
       const bool changed = rows && !older ? self->came(polled, *rows) : self->failed(polled, rows ? kOlder : rows.error());
-      // slurmdbd has answered, so the next poll need not wait for a backoff.
+      // slurmdbd has answered, so the next poll does not wait for the backoff that failed() has set.
       if (rows && older) polled.pause = (polled.ended - polled.started) * kSoonFactor + kAfter;
       self->schedule(polled);
       self->listener(polled.list, changed);
@@ -163,7 +163,7 @@ struct Lists::Impl : std::enable_shared_from_this<Lists::Impl> {
   Listener listener;
   ListsOptions options;
   bool running = false;
-  core::MonoTime since;  ///< When the poll was started.
+  core::MonoTime since;  ///< When start() was called.
   std::set<List> wanted = all_lists();
   core::MonoTime often_until;
   Polled<std::int64_t, Tres> tres{loop, List::kTres, &AccountingClient::tres, id_of<Tres>};

@@ -2,9 +2,9 @@
 //
 //   if (clusters.lists("db")->qos().health == Rows<...>::Health::kComplete) ...
 //
-// slurmdbd does not say what changed, so each list is read whole. Each has its own pace, so that a long list (associations)
-// does not delay a short one (QOS). Unknown is not empty: a list that never came is kNone, and a failed poll keeps the rows as
-// kStale.
+// slurmdbd does not report what changed, so each list is read whole. Each has its own pace, so that a long list (associations)
+// does not delay a short one (QOS). Unknown is not empty: a list that was never read is kNone, and a failed poll keeps the rows
+// as kStale.
 #pragma once
 
 #include <functional>
@@ -19,12 +19,12 @@
 namespace slurm::accounting {
 
 struct ListsOptions {
-  /// The time between the starts of two polls of the QOS or the associations, which have the limits. With the other lists and
-  /// the Accounting's own requests, there are fewer than 240 requests a minute at rest.
+  /// The time between the starts of two polls of the QOS or the associations, which have the limits. All polls at rest, and the
+  /// requests of the controller of Accountings, are fewer than 240 requests a minute.
   core::Duration period{800};
-  core::Duration names_period{1500};  ///< The period of accounts and users. Their associations have most settings.
+  core::Duration names_period{1500};  ///< The period of accounts and users, which have few settings themselves.
   core::Duration seldom{30000};       ///< The period of TRES and clusters, which only a configuration or a new cluster changes.
-  core::Duration often_period{500};   ///< The least period, and the longest pause after a failure, after poll_often().
+  core::Duration often_period{500};   ///< After poll_often(): the least period, and the longest pause after a failure.
   core::Duration often_for{2000};     ///< How long the effect of one poll_often() lasts.
   int cost_factor = 20;               ///< The least time from the start of a poll to the next, as a multiple of its duration.
   core::Duration longest_pause{60000};  ///< The upper limit of the time that cost_factor demands.
@@ -38,7 +38,7 @@ class Lists {
  public:
   /// Called on the loop after each poll. `changed`: the rows, the health or the error of the list changed.
   using Listener = std::function<void(List, bool changed)>;
-  /// Returns the client to ask now; null if there is none.
+  /// Returns the client for the next request; null if there is none.
   using Client = std::function<AccountingClient*()>;
   /// Returns the number of the next poll. Later polls have greater numbers.
   using Rounds = std::function<std::uint64_t()>;

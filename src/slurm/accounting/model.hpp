@@ -35,7 +35,7 @@ struct Qos {
   std::set<std::string> flags;
   Number priority;
   std::vector<std::string> preempts;       ///< QOS whose jobs this one may preempt.
-  std::vector<std::string> preempt_modes;  ///< Slurm's words: "CANCEL", "DISABLED".
+  std::vector<std::string> preempt_modes;  ///< As Slurm spells them: "CANCEL", "DISABLED".
   Number preempt_exempt_seconds;
   std::int64_t grace_seconds = 0;
   std::optional<double> usage_factor, usage_threshold, limit_factor;
@@ -52,7 +52,7 @@ struct Account {
 
 struct User {
   std::string name, default_account;
-  std::set<std::string> admin_levels;  ///< Slurm's words: "None", "Operator", "Administrator".
+  std::set<std::string> admin_levels;  ///< As Slurm spells them: "None", "Operator", "Administrator".
   friend bool operator==(const User&, const User&) = default;
 };
 
@@ -61,7 +61,7 @@ struct Association {
   std::int64_t id = 0;                            ///< slurmrestd of 24.11 reports 0 for every association.
   std::string cluster, account, user, partition;  ///< `user` and `partition` may be "".
   std::string parent_account, default_qos, comment;
-  std::vector<std::string> qos;  ///< The QOS that it may use.
+  std::vector<std::string> qos;  ///< The QOS that the association may use.
   std::int64_t shares = 0;       ///< The value that Slurm calls fairshare.
   bool is_default = false;       ///< The account is the user's default account in the cluster.
   Number priority;

@@ -293,7 +293,7 @@ class ConfigReader {
     for (const auto& [member, unused] : value.items()) {
       if (member != "set" && member != "infinite" && member != "number") return std::nullopt;
     }
-    // slurmrestd gives infinite precedence.
+    // If `infinite` is true, slurmrestd ignores `set` and `number`.
     if (core::get_bool(value, {"infinite"})) return Json("");
     if (!core::get_bool(value, {"set"}, value.contains("number") && !value.contains("set"))) return Json();
     if (!value.contains("number") || !value["number"].is_number()) return std::nullopt;
@@ -407,7 +407,7 @@ core::Result<Json> qos_body(const std::string& name, const Settings& found, cons
     if (field->since > data_parser)
       return core::fail(core::ErrorCode::kUnsupported, needs_later(setting, field->since, data_parser));
   }
-  // slurmrestd ignores an empty list, and crashes on one with an empty name (24.11.5, 26.05.5).
+  // slurmrestd ignores an empty list, and crashes on a list with an empty name (24.11.5, 26.05.5).
   if (const auto it = wanted.find("Preempt"); it != wanted.end() && it->second.empty() && !value_of(found, "Preempt").empty())
     return core::fail(core::ErrorCode::kUnsupported, "Preempt: slurmrestd cannot empty the list");
   Json body{{"name", name}};

@@ -55,7 +55,7 @@ struct QosField {
 /// All fields that sacctmgr can set, except the name.
 extern const std::array<QosField, 33> kQosFields;
 
-/// A word of sacctmgr (`name`), and the word of the data_parsers with the same meaning (`rest`).
+/// A value of a field as sacctmgr spells it (`name`), and as the data_parsers spell it (`rest`).
 struct Word {
   std::string_view name, rest;
   std::string_view since = "v0.0.40";
@@ -86,8 +86,8 @@ struct Difference {
 /// stores them in lower case.
 [[nodiscard]] std::vector<Difference> differences(const Settings& wanted, const Settings& found);
 
-/// Returns the body of POST qos: `found` with `wanted` merged over it. Unset limits may be absent, but never flags and preempt
-/// mode, as Slurm would clear them. Errors name a setting: kUnsupported (slurmrestd cannot write it), kInvalid (unknown).
+/// Returns the body of POST qos: `found` with `wanted` merged over it. Omits unset limits, but never the flags and the preempt
+/// mode, because Slurm would clear them. Errors name a setting: kUnsupported (slurmrestd cannot write it), kInvalid (unknown).
 [[nodiscard]] core::Result<core::Json> qos_body(const std::string& name, const Settings& found, const Settings& wanted,
                                                 std::string_view data_parser);
 

@@ -23,7 +23,7 @@ template <class Key, class Row>
 struct Rows {
   enum class Health {
     kNone,      ///< The list was never read.
-    kStale,     ///< The rows are old, because the last polls failed.
+    kStale,     ///< The rows may be old: the last poll failed, or nothing was read since Lists::mark_stale().
     kComplete,  ///< The last poll read all rows.
   };
   Health health = Health::kNone;
@@ -32,7 +32,7 @@ struct Rows {
   core::Duration cost{0};       ///< The time from requested_at to the answer.
   std::uint64_t round = 0;      ///< The poll that read the rows. Later polls have greater numbers.
   [[nodiscard]] bool complete() const { return health == Health::kComplete; }
-  /// Never null. The same object as before if nothing changed.
+  /// Never null. Stays the same object while no row changes.
   std::shared_ptr<const std::map<Key, std::shared_ptr<const Row>>> rows =
       std::make_shared<const std::map<Key, std::shared_ptr<const Row>>>();
 };

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::string_view kUnits = "KMGTPE";
 
-/// Reads a count such as "4" or "1.5G". Memory is returned in MiB, and read in MiB if it has no unit. nullopt if malformed.
+/// Reads a count such as "4" or "1.5G". Memory is returned in MiB, and a number without a unit is MiB. nullopt if malformed.
 std::optional<std::int64_t> read_count(std::string_view text, bool memory) {
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);

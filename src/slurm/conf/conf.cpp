@@ -254,7 +254,7 @@ std::vector<Setting> split_words(std::string_view text, int line, std::vector<Pr
   return out;
 }
 
-/// Returns the text before a comment. A # begins one if an even number of backslashes precede it.
+/// Returns the text before a comment. A # begins a comment if an even number of backslashes precede it.
 std::string_view without_comment(std::string_view line) {
   std::size_t backslashes = 0;
   for (std::size_t i = 0; i < line.size(); ++i) {

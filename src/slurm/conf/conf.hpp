@@ -51,7 +51,7 @@ class Conf {
   [[nodiscard]] std::vector<std::string> get_all(std::string_view key) const;
   /// Returns the record of this kind and name, or null.
   [[nodiscard]] const Entry* record(std::string_view kind, std::string_view name) const;
-  /// Replaces all settings of this key by one, at the place of the first. Adds it if there is none.
+  /// Replaces all settings of this key by one, at the place of the first. Adds a setting if there is none.
   void set(std::string_view key, std::string value);
   void add(Entry entry) { entries_.push_back(std::move(entry)); }
   /// Adds a setting even if the key exists (Prolog, Epilog).

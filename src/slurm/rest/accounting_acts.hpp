@@ -76,20 +76,21 @@ class AccountingActs : public std::enable_shared_from_this<AccountingActs> {
   /// Calls `then` in a later turn of the loop. Instead fails the act with kUnavailable if one of its lists is incomplete then.
   void begin(Work work, std::function<void(const WorkPtr&)> then);
   void fail(const WorkPtr& work, core::Error error);
-  /// Ends the act with `value`. Its gates wait for the next polls of the lists, because the current lists may be older.
+  /// Ends the act with `value`. Its gates wait for the next polls of the lists, because the current lists may be older
+  /// than the write.
   void succeed(const WorkPtr& work, core::Json value);
   /// Notes that a write is sent now.
   void note_write(const WorkPtr& work) { work->wrote = loop.clock().mono(); }
   /// Returns the database's client. If there is none, fails the act and returns null.
   AccountingClient* client(const WorkPtr& work);
   [[nodiscard]] static core::Error no_client();
-  /// Returns kBusy, for a cluster that may use an object but cannot be asked, because its slurmrestd is not known.
+  /// Returns the error kBusy for a cluster that may use an object but cannot be asked, because its slurmrestd is not known.
   [[nodiscard]] static core::Error unknown_use(const ClusterKey& cluster);
 
   using Jobs = Found<accounting::JobUse>;
   /// Reads the jobs of each slurmctld of the database. Error: unknown_use() if a slurmctld cannot be asked.
   void with_jobs(const AccountingKey& database, std::function<void(const core::Result<Jobs>&)> then);
-  /// Returns kBusy if `uses` accepts an unfinished job, otherwise nullopt.
+  /// Returns the error kBusy, with the jobs, if `uses` is true for an unfinished job; otherwise nullopt.
   [[nodiscard]] static std::optional<core::Error> busy(const Jobs& jobs,
                                                        const std::function<bool(const accounting::JobUse&)>& uses);
 

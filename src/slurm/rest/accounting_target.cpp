@@ -80,7 +80,7 @@ class QosActs final : public AccountingActs {
     if (!batch->writes.empty()) read(batch, &QosActs::send);
   }
 
-  /// Reads the QOS of the batch, and calls `then`. If that fails, the batch ends.
+  /// Reads the QOS of the batch, and calls `then`. If reading fails, the batch ends.
   void read(const BatchPtr& batch, void (QosActs::*then)(const BatchPtr&, const QosRows&)) {
     const auto on_rows = while_here([this, batch, then](const core::Result<QosRows>& rows) {
       if (rows) return (this->*then)(batch, *rows);
@@ -215,8 +215,8 @@ class QosActs final : public AccountingActs {
     });
   }
 
-  /// slurmctld does not start with a partition whose QOS slurmdbd does not have (_build_single_partitionline_info() in its
-  /// read_config.c).
+  /// Fails the act if it is about the QOS of a partition, because slurmctld does not start with a partition whose QOS slurmdbd
+  /// does not have (_build_single_partitionline_info() in its read_config.c).
   void look_at_partitions(const WorkPtr& work, const std::string& name, std::int64_t id, std::vector<ClusterKey> left) {
     if (left.empty()) return look_at_records(work, name, id, {"suspended", "pending", "running"});
     const ClusterKey cluster = std::move(left.back());
@@ -278,8 +278,8 @@ class QosActs final : public AccountingActs {
   Batches<Write> batches_;
 };
 
-/// Runs the writes of a database together, but each deletion alone: a deletion checks who uses the object, and nobody may begin
-/// to use it meanwhile. If an association allows two QOS, two deletions at once could delete both.
+/// Runs the writes of a database together, but each deletion alone. A deletion checks who uses the object, and no write may
+/// begin to use the object meanwhile. Two deletions at once could delete both QOS of an association that allows two QOS.
 class Turns : public std::enable_shared_from_this<Turns> {
  public:
   using Done = plan::Target::Done;

@@ -123,7 +123,7 @@ class Client {
   void ping(Done<std::vector<Ping>> done);
   void diag(Done<Diag> done);
   /// Checks which cluster answers. Fails with kOtherCluster if the configuration of slurmctld itself names another cluster.
-  /// Succeeds if the server cannot tell (before 26.05) or does not answer this request.
+  /// Succeeds if any cluster is accepted, or if the server has no GET conf (before 26.05) or does not answer this request.
   void confirm_cluster(Done<void> done);
 
   // Writes. Errors: kNotFound, kInvalid, kBusy.

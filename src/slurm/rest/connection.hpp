@@ -1,4 +1,4 @@
-// The connection to one slurmrestd: credentials, one negotiation for both scopes, and replies that are known to be complete.
+// The connection to one slurmrestd: adds credentials, negotiates once for both scopes, and checks that replies are complete.
 // Two clients share it: rest/client.hpp (a cluster) and rest/accounting_client.hpp (the accounting database behind it).
 //
 // Requires: a shared_ptr owns it, and its owner calls close() before releasing it. Guarantees: each callback is called exactly
@@ -152,7 +152,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void negotiated(std::optional<core::Error> error);
   /// Checks the release of the server, which every reply names. If it has changed, negotiates again.
   void check_release(const Envelope& envelope);
-  /// Returns kOtherCluster if the reply comes from another cluster.
+  /// Returns the error kOtherCluster if the reply comes from another cluster.
   [[nodiscard]] core::Result<void> check_cluster(const Envelope& envelope) const;
 
   /// Decodes short bodies on the loop and long ones on another thread.

@@ -136,7 +136,7 @@ void read_states(od::value& value, std::string& state, std::set<std::string, std
   });
 }
 
-/// In this reply the number of a job is a text: "12", or "12_3" for a task of an array.
+/// Reads a row of GET jobs/state. In this reply the number of a job is a text: "12", or "12_3" for a task of an array.
 JobState job_state_of(od::object object) {
   JobState out;
   std::set<std::string, std::less<>> flags;
@@ -263,7 +263,7 @@ Partition partition_of(od::object object) {
   return partition;
 }
 
-/// Decodes a reservation. One with unreadable nodes counts as a reservation of all nodes.
+/// Decodes a reservation. A reservation with unreadable nodes counts as a reservation of all nodes.
 Reservation reservation_of(od::object object) {
   Reservation out;
   for (auto field : object) {

@@ -27,7 +27,7 @@ struct Envelope {
   std::vector<std::string> warnings;
   std::string release;  ///< The release of slurmrestd: "26.05.5".
   /// ClusterName according to slurmrestd's own slurm.conf, and according to slurmctld, which names it in jobs and in its loaded
-  /// configuration. "" if the reply does not say.
+  /// configuration. "" if the reply does not name it.
   std::string cluster{}, slurmctld_cluster{};
   std::int64_t job_id = 0;  ///< The number of the submitted job; 0: not given.
 };

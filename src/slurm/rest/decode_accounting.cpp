@@ -96,7 +96,7 @@ accounting::Association association_of(od::object object) {
   accounting::Association out;
   walk(object, "", [&](std::string_view path, od::value value) {
     if (path == "id" || path == "id/id") {
-      // Before v0.0.42, this is an object that repeats the names.
+      // Before v0.0.42, `id` is an object that repeats the names of the association and has the number in its own `id`.
       if (value.type() == od::json_type::object) return false;
       out.id = integer_of(value);
     } else if (path == "cluster") {

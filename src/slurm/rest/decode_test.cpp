@@ -218,7 +218,7 @@ TEST(Decode, ReadsPingsInTheWordsOfNewerReleases) {
   }
 }
 
-// A cut reply must never pass for a whole one. A table with fewer rows would mean that the other rows do not exist.
+// A truncated reply must be an error. A table with fewer rows would mean that the missing objects do not exist in Slurm.
 TEST(Decode, NeverTakesACutReplyForAWholeOne) {
   const std::string whole = recorded("26.05-v0.0.45", "nodes");
   const std::size_t end = whole.find_last_of('}');
@@ -313,7 +313,7 @@ TEST(Decode, ATaskOfAnArrayHasANumberOfItsOwn) {
   EXPECT_FALSE(jobs->rows[1]->runs_on("n1")) << "it is ending";
 }
 
-// An odd row affects only what depends on this row.
+// A malformed row must not affect the other rows. Its unreadable parts get the most restrictive value.
 TEST(Decode, TakesAnOddRowForWhatForbidsMost) {
   const auto jobs = decode_jobs(R"({"jobs":[{"job_id":1,"nodes":"n1"},{"job_id":2,"job_state":["RUNNING"],"nodes":"n[1-"},)"
                                 R"({"job_state":["RUNNING"],"nodes":"n3"},{"job_state":["RUNNING"],"nodes":"n4"},)"

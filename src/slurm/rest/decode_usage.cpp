@@ -19,7 +19,7 @@ std::optional<std::int64_t> whole_of(od::value value) {
 
 void take_states(QueuedJob& job, od::value value) {
   for_words(value, [&](std::string_view word) {
-    // The base state comes first.
+    // Slurm lists the base state first.
     if (job.state.empty()) {
       job.state = word;
     } else {
@@ -171,7 +171,7 @@ Share share_of(od::object object) {
     } else if (path == "type") {
       for_words(value, [&](std::string_view word) { out.is_user = out.is_user || word == "USER"; });
     } else {
-      // Numbers are in objects.
+      // Descends into these two objects, which contain the numbers above.
       return path != "tres" && path != "fairshare";
     }
     return true;

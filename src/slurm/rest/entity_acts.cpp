@@ -71,12 +71,12 @@ struct EntityActs::Write {
   WorkPtr work;
   std::shared_ptr<const WriteEntity> act;
   bool create = false;
-  bool restored = false;  ///< restore() has created the user, because slurmdbd kept the record of a deleted one.
+  bool restored = false;  ///< restore() has created the user, because slurmdbd kept the record of a deleted user.
   bool open = true;       ///< The act is not answered yet.
-  std::string name;       ///< As slurmdbd spells it.
+  std::string name;       ///< The name as slurmdbd spells it.
   Settings wanted, found;
-  bool own = false;               ///< Its own settings, other than coordinators, differ, or it is to be created.
-  bool coordinate = false;        ///< Its coordinators differ.
+  bool own = false;               ///< The account or user is to be created, or its own settings, except coordinators, differ.
+  bool coordinate = false;        ///< The coordinators of the account differ.
   std::vector<Place> associate;   ///< The associations to create or change.
   std::vector<Place> dissociate;  ///< The associations to delete.
 
@@ -235,7 +235,7 @@ void EntityActs::decide(const WritePtr& write, const Entity* live) {
     }
   }
   // Put default accounts first, because slurmdbd makes the first association of a user the default. If the same request then
-  // makes another one the default, slurmctld may charge jobs to the first one.
+  // makes another association the default, slurmctld may charge jobs to the first association.
   std::ranges::stable_partition(
       write->associate, [&](const Place& place) { return is_true(write->wanted, place.setting(accounting::kDefaultAccount)); });
   if (write->own || write->coordinate || !write->associate.empty() || !write->dissociate.empty()) return;
@@ -371,8 +371,9 @@ void EntityActs::write_users(const BatchPtr& batch) {
   run(batch, step);
 }
 
-/// slurmdbd keeps the record of a deleted user, which POST users changes without an effect. So the user is restored, and the
-/// associations follow, because slurmdbd rolls back the restore of a user that has an association.
+/// Restores the new users that slurmdbd had before. slurmdbd keeps the record of a deleted user, and POST users changes this
+/// record without restoring the user. The associations follow later, because slurmdbd rolls back the restore of a user that
+/// already has one.
 void EntityActs::restore_deleted(const BatchPtr& batch) {
   const auto is_new = [](const WritePtr& each) { return each->open && each->create && each->kind() == EntityKind::kUser; };
   if (std::ranges::none_of(batch->writes, is_new)) return add_account_associations(batch);
@@ -465,8 +466,9 @@ void EntityActs::write_associations(const BatchPtr& batch) {
         Settings found = accounting::settings_at(place, each->found);
         if (each->kind() == EntityKind::kUser && found.empty()) {
           // slurmdbd stores a new association of a user even if the default QOS (also an inherited one) is not in its list of
-          // QOS. It reports success, but does not tell slurmctld (_add_assoc_internal in as_mysql_assoc.c; slurmrestd ignores
-          // its answer). It refuses such a change of an existing association, so a second row sets both values.
+          // QOS. It reports success, but does not inform slurmctld (_add_assoc_internal in as_mysql_assoc.c; slurmrestd ignores
+          // its answer). For an existing association, slurmdbd refuses such values. So the first row creates the association,
+          // and a second row sets both values.
           Settings apart;
           for (const std::string_view setting : {accounting::kDefaultQos, accounting::kQosList}) {
             if (auto entry = wanted.extract(std::string(setting))) apart.insert(std::move(entry));
@@ -492,7 +494,8 @@ void EntityActs::begin_deletions(const BatchPtr& batch) {
     for (std::size_t i = 0; each->open && i < each->dissociate.size(); ++i) all.push_back({each, each->dissociate[i]});
   }
   if (all.empty()) return read_back(batch);
-  // delete_next() begins at the end, so put default accounts first: slurmdbd refuses to delete one while its user has others.
+  // delete_next() begins at the end, so put default accounts first: slurmdbd refuses to delete the association of a user's
+  // default account while the user has other associations.
   std::ranges::stable_partition(
       all, [](const Deletion& each) { return is_true(each.write->found, each.place.setting(accounting::kDefaultAccount)); });
   read(batch, {List::kAssociations}, [this, batch, all = std::move(all)] {

@@ -33,8 +33,8 @@ class EntityActs final : public AccountingActs {
   void fail_write(const WritePtr& write, core::Error error);
 
   using ViewPtr = std::shared_ptr<accounting::View>;
-  /// Reads the lists, of which there is at least one, all at once. Calls `then` when all have been answered, with the first
-  /// error if there is one.
+  /// Sends the requests for all lists (at least one) at once. Calls `then` when all are answered, with the first error if any
+  /// request failed.
   void read(const AccountingKey& database, const std::vector<accounting::List>& lists, const ViewPtr& into,
             std::function<void(core::Result<void>)> then);
   template <class Row, class Rows, class Key>

@@ -11,8 +11,8 @@ namespace slurm {
 
 struct Spelling {
   std::string_view parser;
-  std::string_view ping_up;    ///< The field that tells whether slurmctld answers: a boolean, or the word "UP".
-  std::string_view ping_role;  ///< The field that tells whether slurmctld is the primary: a boolean, or the word "primary".
+  std::string_view ping_up;    ///< The field that shows whether slurmctld answers: a boolean, or the text "UP".
+  std::string_view ping_role;  ///< The field that shows whether slurmctld is the primary: a boolean, or the text "primary".
   bool partition_flags;        ///< Partitions have flags[]. Older versions do not show that a partition is hidden.
   bool differences;            ///< The server accepts update_time. Older versions refuse it.
   /// The query that asks for associations with their own limits only.

@@ -58,21 +58,22 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     job->done(std::move(result));
   }
 
-  /// Succeeds. If the snapshot may be older than the result, a gate waits for the next one.
+  /// Ends the act with `value`. Its gate waits for the next snapshot, because the current snapshot may be older than the
+  /// result.
   void succeed(const JobPtr& job, core::Json value) {
     ActResult result{std::move(value), {clusters.gate_from_now(job->cluster, job->what)}};
     clusters.poll_soon(job->cluster);
     job->done(std::move(result));
   }
 
-  /// Returns the cluster's client. Without one, fails the request and returns null.
+  /// Returns the cluster's client. If there is none, fails the act and returns null.
   Client* client(const JobPtr& job) {
     Client* found = clusters.client(job->cluster);
     if (found == nullptr) fail(job, {ErrorCode::kUnavailable, clusters.snapshot(job->cluster)->error, 0, {}, {}});
     return found;
   }
 
-  /// Calls `then` on the loop once the act may begin.
+  /// Calls `then` in a later turn of the loop. Instead fails the act with kUnavailable if the snapshot is not complete then.
   void begin(const ClusterKey& cluster, std::string what, Done done, std::function<void(const JobPtr&)> then) {
     auto job = std::make_shared<Job>(Job{cluster, std::move(what), std::move(done)});
     loop.after(core::Duration{0}, [weak = weak_from_this(), job, then = std::move(then)] {
@@ -173,8 +174,8 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
   };
 
   /// Drains schedulable nodes, and nodes that only stopped responding, with the holder's reason. A node that somebody else set
-  /// down or failing keeps its reason, which names its owner. A node that is draining already is mostly not changed. It gets
-  /// the holder's hold if only others of our programs and installations hold it, and a new reason if `renames` asks for that.
+  /// down or failing is drained and keeps its reason. A node that is draining already is not changed, with two exceptions. It
+  /// gets the holder's hold if only others of our programs and installations hold it. With `renames`, it gets a new reason.
   static DrainWish drain_wish(const Node& node, const How& how) {
     const auto& [holder, reason, renames] = how;
     Holds holds = Holds::read(node.reason);
@@ -246,7 +247,8 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
 
   // --- Resume, update, delete, reconfigure ------------------------------------------------------------------------
 
-  /// Returns the update that removes the holder's hold. Fails with kConflict if the node has no such hold.
+  /// Returns the update that removes the holder's hold, or that resumes a node that slurmctld itself set down. Fails with
+  /// kConflict if the node must not be resumed: see ResumeNode.
   static core::Result<NodeUpdate> release(const Node& node, const Holder& holder, const std::string& seen) {
     Holds holds = Holds::read(node.reason);
     const bool left_over =
@@ -266,7 +268,8 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
       update.reason = holds.release(holder).reason();
       return update;
     }
-    // Slurm before 26.05 keeps the reason of a node that somebody resumes. The other programs leave it there.
+    // Before 26.05, Slurm keeps the reason of a node that somebody resumes. slurm-enlist clears such a left-over reason without
+    // changing the state. Our other programs leave the reason there.
     if (!left_over) update.state = node.state.base == "DOWN" ? "RESUME" : "UNDRAIN";
     update.reason = kNotResponding;  // An empty reason would change nothing.
     return update;
@@ -531,8 +534,8 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     });
   }
 
-  /// Makes the next poll read all tables if the snapshot still has the node, which is gone: the snapshot is old, or slurmctld
-  /// reported no change.
+  /// Call it if a node is gone. If the snapshot still has the node, makes the next poll read all tables: the snapshot is old,
+  /// or slurmctld reported no change.
   void ask_for_all_if_known(const JobPtr& job, const std::string& name) {
     if (clusters.snapshot(job->cluster)->node(name) != nullptr) clusters.poll_all_next(job->cluster);
   }
@@ -576,7 +579,8 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
         job, [name](const slurm::Job& row) { return row.holds(name); }, " holds it", std::move(then));
   }
 
-  /// Calls `then` if no job holds the node and, for slurm-enlist, none waits for it by its name: Slurm would end that job.
+  /// Calls `then` if no job holds the node. For slurm-enlist, also no pending job may name the node, because Slurm would end
+  /// that job.
   void unless_needed(const JobPtr& job, Owner owner, const std::string& name, std::function<void()> then) {
     if (owner != Owner::kEnlistment) return unless_held(job, name, std::move(then));
     unless_any(
@@ -587,7 +591,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
         " holds it, or waits for it by its name", std::move(then));
   }
 
-  /// Reads all jobs live. Calls `then` if `such` is true for none. Otherwise fails; `what` is the end of the message.
+  /// Reads all jobs live. Calls `then` if `such` is true for no job. Otherwise fails the act; `what` is the end of the message.
   void unless_any(const JobPtr& job, std::function<bool(const slurm::Job&)> such, std::string what,
                   std::function<void()> then) {
     with_live_jobs(job, [job, such = std::move(such), what = std::move(what), then = std::move(then)](Impl& self,
@@ -750,8 +754,8 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     });
   }
 
-  /// Checks with a ping whether slurmdbd or slurmrestd did not answer. Fails the act with an error whose reason names the one
-  /// that did not.
+  /// Fails the act with the error. If a ping shows that slurmrestd answers, slurmdbd is the one that did not, and the error
+  /// gets the reason kSlurmdbdSilent.
   void tell_silence(const JobPtr& job, const core::Error& error) {
     Client* rest = clusters.client(job->cluster);
     if (error.http_status != 0 || error.code != ErrorCode::kUnavailable || rest == nullptr) return fail(job, error);

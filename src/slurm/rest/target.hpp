@@ -1,7 +1,7 @@
 // Carries out the acts of slurm/acts.hpp. Reads the node live right before each write, because Slurm has no conditional writes.
 //
-// Each write closes a gate. The first snapshot that was requested after the reply opens it. If the reply was lost, the snapshot
-// must have been requested after slurmrestd's own timeout, which is a little longer than ours.
+// Each write returns a closed gate. The first snapshot that was requested after the reply opens the gate. If the reply was
+// lost, the snapshot must have been requested after slurmrestd's own timeout, which is a little longer than ours.
 #pragma once
 
 #include "core/loop.hpp"

@@ -457,8 +457,8 @@ TEST_F(TargetTest, RefusesToUndoWhatIsNotOurs) {
   }
   live("n1", R"("DOWN")", "dead board");
   EXPECT_EQ(failure(resume_node("c", Owner::kOperator, "n1")), ErrorCode::kConflict);
-  // Before 26.05 the reason of an earlier drain stays on the node. Undraining an idle node would make it stop responding for a
-  // while.
+  // Before 26.05 the reason of an earlier drain stays on the node. The act must not undrain the idle node, because the node
+  // would then stop responding for a while.
   live("n1", R"("IDLE")", "slurm-operator: left over");
   EXPECT_EQ(failure(resume_node("c", Owner::kOperator, "n1")), ErrorCode::kConflict);
   http.on("GET", kBase + "/node/n1", testing::error(200, 0, "Failure to query node n1"));

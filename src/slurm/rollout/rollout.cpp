@@ -8,7 +8,7 @@
 namespace slurm::rollout {
 namespace {
 
-/// The time for which a refused content waits for its next try. It doubles with each refusal.
+/// The time for which a refused content waits for its next try. The time doubles with each refusal, up to kLongestRetry.
 constexpr core::Duration kFirstRetry{60000};
 constexpr core::Duration kLongestRetry{30 * 60 * 1000};
 
@@ -22,14 +22,14 @@ void roll_back(State& state) {
 enum class Move { kStay, kRollBack, kOffer };
 
 // clang-format off
-/// The columns: the content offered, whether the wanted one was refused, slurmctld, and the move.
-/// wanted   no       whatever it runs                             stay
-/// wanted   now      has just refused it                          roll back, if anything was ever accepted
-/// wanted   before   is up, and has not answered: it is a try     stay
-/// wanted   before   has refused it again, or is not up           roll back, if anything was ever accepted
-/// other    no       whatever it runs                             offer
-/// other    before   runs what is offered, and a try is due       offer; else stay
-/// other    now      is down with it, and nothing was accepted    offer
+/// The columns: the offered content, whether the wanted content was refused, the state of slurmctld, and the move.
+/// wanted   no       any                                          stay
+/// wanted   now      has just refused the content                 roll back, if a content was ever accepted
+/// wanted   before   is up, and has not answered yet: a try       stay
+/// wanted   before   has refused it again, or is not up           roll back, if a content was ever accepted
+/// other    no       any                                          offer
+/// other    before   runs the offered content, and a try is due   offer; otherwise stay
+/// other    now      crashes, and no content was ever accepted    offer
 // clang-format on
 Move choose(const State& state, const Wanted& wanted, const Slurmctld& slurmctld, bool may_try) {
   const bool was_refused = state.refuses(wanted);
@@ -135,9 +135,9 @@ void advance(State& state, Wanted wanted, const Slurmctld& slurmctld, bool may_t
       state.offered = std::move(wanted.files);
       state.offered_hash = std::move(wanted.hash);
       state.offered_asked = std::move(wanted.asked);
-      // The refused content is offered once more.
+      // This offer tries the refused request again. Its content may differ from the refused one, so refused_hash is updated.
       if (!state.refused_hash.empty()) state.refused_hash = state.offered_hash;
-      // This is the accepted content, so `accepted` is empty.
+      // The offered content is the accepted content, so `accepted` must be empty (State::accepted).
       if (state.offered_hash == state.accepted_hash) state.accepted.clear();
       break;
   }

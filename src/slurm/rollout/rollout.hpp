@@ -5,8 +5,8 @@
 // wanted != offered, and not refused -> offer the wanted content, and keep the accepted content
 // wanted == refused                  -> offer the accepted content (a rollback). Offer the refused content again when another
 //                                       slurmctld runs, which may have the missing file, plugin or user, and after 1, 2, 4 ...
-//                                       30 minutes. Other content also counts as refused if users asked for the same: it
-//                                       differs only because Slurm's answers differ
+//                                       30 minutes. Other content for the same request of users (Wanted::asked) also counts as
+//                                       refused, because it differs only where Slurm's answers differ
 // offered != loaded                  -> reconfigure until loaded == offered. Each wait is twice as long as the one before
 // clang-format on
 //
@@ -38,8 +38,8 @@ struct Wanted {
   /// Hash of everything that slurmctld reads when it reconfigures. It is part of the files, and visible over REST once it is
   /// loaded (slurm/conf/loaded.hpp).
   std::string hash;
-  /// Digest of what users ask for. It does not depend on Slurm's answers, but the content may, because it keeps what jobs or
-  /// Slurm nodes still need. So the content may change while this digest does not. "": only the hash is compared.
+  /// Digest of what users ask for, independent of Slurm's answers. The content may depend on them, because it keeps parts that
+  /// jobs or Slurm nodes still need. So the content may change while this digest does not. "": only the hash is compared.
   std::string asked{};
 };
 
@@ -84,15 +84,17 @@ State next_state(const State& now, const std::optional<Wanted>& wanted, const Sl
 
 // --- The steps of next_state(), in their order ---
 
-/// Records that slurmctld has accepted the content with which it runs. Returns true, and forgets refusals, if another slurmctld
-/// runs with it than the one that refused.
+/// Records that slurmctld has accepted the offered content, if slurmctld runs with it. Returns true, and forgets refusals, if
+/// this slurmctld is ready and is not State::refused_by.
 bool note_loaded(State& state, const Slurmctld& slurmctld);
 /// True if slurmctld has refused the offered content. A content that was loaded once can be loaded again, so a refusal of it is
 /// a temporary fault.
 bool is_refused(const State& state, const Slurmctld& slurmctld);
-/// Records that the offered content was refused as a whole. `asked`: Wanted::asked of that content. Requires is_refused().
+/// Records that slurmctld refused the offered content as a whole. A caller that knows the refused part drops that part instead.
+/// `asked`: Wanted::asked of that content. Requires is_refused().
 void refuse_offered(State& state, const std::string& asked, const Slurmctld& slurmctld);
-/// Records that the offered content was refused, and offers the accepted one, if there is one. Requires is_refused().
+/// Records that the offered content was refused, and offers the accepted content. Does nothing if there is no accepted content.
+/// Requires is_refused().
 void withdraw(State& state, const Slurmctld& slurmctld);
 /// Offers the wanted content, returns to the accepted content, or does neither. `may_try`: a refused content that is due may be
 /// offered again.
@@ -100,11 +102,12 @@ void advance(State& state, Wanted wanted, const Slurmctld& slurmctld, bool may_t
 
 // --- When to try again ---
 
-/// Returns how long to wait after `count` tries: `first` after one, twice as long after each further one, at most `longest`.
+/// Returns how long to wait after `count` tries: `first` after one try, twice as long after each further try, at most
+/// `longest`.
 core::Duration wait_of_try(int count, core::Duration first, core::Duration longest);
 /// Returns when a content that was refused so often is offered again.
 core::WallTime try_at(core::WallTime refused_at, int refusals);
-/// True if it is time to offer a refused content again. If the clock was set back, it does not wait.
+/// True if it is time to offer a refused content again. Also true if the clock was set back to a time before `refused_at`.
 bool try_due(const std::optional<core::WallTime>& refused_at, int refusals, core::WallTime now);
 /// Returns when the refused content is offered again. The cause may be gone by then (a name that DNS did not know, a node that
 /// had not registered). nullopt: nothing is offered again merely because time passes.
@@ -115,7 +118,7 @@ std::optional<core::WallTime> next_try(const State& state);
 /// Returns the hash of the configuration of this program that slurmctld has loaded. "": none. nullopt: Slurm does not answer.
 std::optional<std::string> loaded(Owner writer, const SnapshotPtr& snapshot);
 
-/// The id of the steps that reconfigure slurmctld. The object's name in the id tells the cause of the reconfigure.
+/// The id of the steps that reconfigure slurmctld. The object's name in the id identifies the cause of the reconfigure.
 inline const plan::StepId kReconfigure{"reconfigure"};
 /// Returns the outcome of a step, or null.
 const plan::Outcome* outcome_of(const plan::Context& context, const plan::StepId& id);
@@ -126,7 +129,8 @@ bool answered(const plan::Outcome* outcome);
 /// True if `from` + `wait` has passed. Otherwise, makes the plan wake the key at that time.
 bool waited(const plan::Context& context, core::MonoTime from, core::Duration wait, plan::Plan& plan, const std::string& why);
 /// In 26.05, a slurmctld that has refused files continues with the old configuration. But until it has read other files, it
-/// sends the refused files to each slurmd that starts. So it is made to read the accepted files again, at most this often.
+/// sends the refused files to each slurmd that starts. So the plan makes slurmctld read the accepted files again. This is the
+/// maximum number of attempts.
 inline constexpr int kTriesOfFormer = 4;
 
 // --- Jobs that are starting ---
@@ -143,7 +147,7 @@ inline constexpr core::Duration kPrologPoll{500};
 /// The id of the steps that ask Slurm whether any job is starting. Such a job fails the step with kBusy, which is not reported.
 inline const plan::StepId kLookForStarting{"look for", "starting jobs"};
 /// Returns since when the checks just before a load have failed, because a job was starting or Slurm did not answer. nullopt:
-/// the last check succeeded, or a load for another reason was wanted since.
+/// there was no check, the last check succeeded, or a later plan did not need the check.
 std::optional<core::MonoTime> looks_fail_since(const plan::Context& context);
 /// Returns the jobs that are starting, from Slurm's last answer.
 std::set<std::int64_t> starting_jobs(const SnapshotPtr& snapshot);

@@ -6,7 +6,8 @@ namespace slurm {
 
 namespace {
 
-/// The delay before a missing key, or the key of a failing connection, is read again, unless Slurm refused its token.
+/// The delay before a missing key, or the key of a failing connection, is read again. A key whose token Slurm refused is read
+/// again at once.
 constexpr core::Duration kReadAgain{5000};
 
 }  // namespace
@@ -18,7 +19,7 @@ struct KeyedCluster::Impl : std::enable_shared_from_this<Impl> {
   ClusterKey cluster;
   Endpoint endpoint;
   std::string user;
-  ReadKey read_key;          ///< Unset: not to be connected.
+  ReadKey read_key;          ///< Unset before connect() and after disconnect().
   std::uint64_t wishes = 0;  ///< The number of calls of connect().
   bool reading = false;
   core::Timer again;

@@ -33,7 +33,7 @@ class StatusServer final : public net::HttpTransport {
   RequestId last_ = 0;
 };
 
-/// A connection to an address, with a key that the test gives.
+/// Connects to a StatusServer with a key that the test supplies.
 class KeyedClusterTest : public testing::Test {
  protected:
   KeyedClusterTest() {

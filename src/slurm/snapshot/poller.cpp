@@ -66,7 +66,7 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
     std::optional<Table<Partition>> partitions;
     std::optional<Table<Node>> nodes;
     std::optional<Table<Job>> jobs;
-    bool confirmed = false;  ///< slurmctld belongs to our cluster, or does not say to which.
+    bool confirmed = false;  ///< Client::confirm_cluster has succeeded, or the round does not need it.
     bool over = false;
   };
   using RoundPtr = std::shared_ptr<Round>;
@@ -134,8 +134,8 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
     client.nodes(known ? nodes_update : std::nullopt, take(round, &Round::nodes, &Impl::have_nodes));
   }
 
-  /// Reads the partitions, for which slurmrestd needs slurmdbd. While slurmdbd does not answer, slurmrestd can only report that
-  /// the partitions are unchanged, because slurmctld alone tells it that.
+  /// Reads the partitions. To list partitions, slurmrestd needs slurmdbd. To report that they are unchanged, it needs only
+  /// slurmctld. So if the list cannot be read, asks whether the partitions of the snapshot are unchanged.
   void ask_partitions(const RoundPtr& round) {
     auto store = take(round, &Round::partitions, &Impl::have_nodes);
     if (!round->whole) return client.partitions(partitions_update, std::move(store));
@@ -165,7 +165,8 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
   void have_nodes(const RoundPtr& round) {
     if (!round->confirmed || !round->partitions || !round->nodes) return;
     if (!round->partitions->unchanged && round->nodes->unchanged) {
-      // Nodes name their partitions, but a changed partition does not count as a change of its nodes.
+      // Nodes name their partitions, but slurmctld does not report the nodes of a changed partition as changed. So read all
+      // nodes.
       round->nodes.reset();
       client.nodes({}, take(round, &Round::nodes, &Impl::have_nodes_again));
       return;
@@ -199,7 +200,8 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
       made->nodes = merge(before->nodes, round->nodes->rows, [](const Node& node) -> const std::string& { return node.name; });
     }
     if (!round->jobs->unchanged) {
-      // slurmctld answers with its time. If nothing has changed, the time is that of an earlier answer.
+      // The last_update of changed jobs is slurmctld's current time. If no job has changed, it is the time of an earlier
+      // answer.
       if (const std::int64_t time = round->jobs->last_update; time != 0) {
         made->clock = core::WallTime{std::chrono::seconds{time}};
         made->clock_at = round->asked_for_jobs;
@@ -210,7 +212,7 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
     partitions_update = round->partitions->last_update;
     nodes_update = round->nodes->last_update;
     jobs_update = round->jobs->last_update;
-    // Zero means that slurmctld keeps no time for this table.
+    // Zero means that slurmctld reports no time of the last change for this table.
     for (auto* time : {&partitions_update, &nodes_update, &jobs_update}) {
       if (*time == 0) time->reset();
     }
@@ -263,10 +265,10 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
     listener(before, snapshot);
   }
 
-  // --- Glances between expensive rounds -------------------------------------------------------------------------------
+  // --- Glances: reads of only the states of jobs, between expensive rounds --------------------------------------------
 
-  /// Reports whether the job of a pod has another state than in the snapshot. Slurm starts and ends external jobs by itself,
-  /// and a pod waits for either. All other jobs can wait for the next round.
+  /// Reports whether the job of a pod has another state than in the snapshot. Pods wait until Slurm starts or ends their
+  /// external jobs. Changes of all other jobs can wait for the next round.
   [[nodiscard]] bool pods_job_changed(const std::vector<std::shared_ptr<const JobState>>& rows) const {
     std::map<std::int64_t, std::string_view> states;
     for (const auto& row : rows) states.emplace(row->id, row->state);
@@ -290,20 +292,20 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
       if (!self) return;
       self->glancing = false;
       self->glance_cost = self->now() - self->glanced;
-      // An error is left to the next round.
+      // Ignores an error of the glance: if the error persists, the next round reports it.
       const bool current = !self->running && self->snapshot->round == round;
       if (current && rows && self->pods_job_changed(*rows)) self->soon = true;
       self->schedule();
     });
   }
 
-  /// Plans a glance if it would come before the next round.
+  /// Schedules a glance if it would come before the next round.
   void schedule_glance() {
     glance_timer.cancel();
     if (glancing || soon || !client.job_details() || !snapshot->complete() || !snapshot->capabilities.job_states) return;
     const core::MonoTime affordable = glanced + std::min(glance_cost * options.cost_factor, kLongestPause);
     const core::MonoTime at = std::max(affordable, std::max(glanced, last_ended) + options.period);
-    // A glance that cannot bring the next round forward is of no use.
+    // A glance is only useful if a change that it finds can start the next round earlier.
     if (at < due() && affordable_with(options.often_cost_factor) < due())
       glance_timer.set(std::max(core::Duration{0}, at - now()), [this] { glance(); });
   }
@@ -360,15 +362,15 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
   bool soon = false;
   bool all_next = false;
   bool asking_why = false;
-  core::MonoTime why_again;            ///< When to ask again, at the earliest, why slurmctld is silent.
+  core::MonoTime why_again;            ///< ask_why() sends no request before this time.
   std::optional<core::Error> refused;  ///< The error if slurmctld is known to refuse our token.
   core::MonoTime last_started, last_ended, last_whole, often_until;
   core::MonoTime settled{core::Duration{-1}};  ///< When the outcome of the last write is final: see wrote().
   core::Duration cost{0};
   core::MonoTime glanced;         ///< When the last glance began.
-  core::Duration glance_cost{0};  ///< How long it took.
+  core::Duration glance_cost{0};  ///< How long the last glance took.
   bool glancing = false;          ///< A glance is under way.
-  core::Duration backoff{0};      ///< The pause after failures in a row; 0 after a success.
+  core::Duration backoff{0};      ///< The pause after the failures in a row, without jitter; 0 after a success.
   core::Duration pause{0};        ///< The pause after the last failure, with jitter.
 };
 

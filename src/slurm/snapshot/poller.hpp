@@ -3,10 +3,12 @@
 //
 // A round reads partitions and nodes first and jobs after them. A draining node takes no new job, so the jobs read later are
 // all that can hold it. If slurmctld is away, slurmrestd needs 10 s to report it, except for a ping. So after a failure a ping
-// is sent first. A ping cannot tell a refused token from an absent slurmctld, so a table is read beside some pings.
+// is sent first. A ping has the same result if slurmctld is absent and if it refuses our token, so a table is read beside
+// some pings.
 //
 // Rounds become rare if they are expensive, as with thousands of jobs. For a client with ClientOptions::job_details, the states
-// of all jobs are then read between two rounds, which costs a fraction. If an external job has another state, a round follows.
+// of all jobs are then read between two rounds, which costs a fraction. If an external job has changed its state, the next
+// round starts early.
 #pragma once
 
 #include <functional>
@@ -22,8 +24,8 @@
 namespace slurm {
 
 struct PollerOptions {
-  core::Duration whole{60000};       ///< After this time a round reads all tables, whatever slurmctld says about changes.
-  core::Duration period{1000};       ///< From the start of one round to the next.
+  core::Duration whole{60000};       ///< After this time a round reads all tables, even if slurmctld reports no changes.
+  core::Duration period{1000};       ///< The time between the starts of two rounds.
   core::Duration often_period{300};  ///< The period after poll_often().
   core::Duration often_for{2000};    ///< How long the effect of one poll_often() lasts.
   /// The least time from the start of one round to the start of the next, as a multiple of the first one's duration. This time
@@ -56,7 +58,7 @@ class Poller {
   /// round is under way, another round follows it.
   void poll_soon();
   /// Makes rounds more frequent, and retries failures sooner, for two seconds (PollerOptions::often_for). Call it while
-  /// waiting.
+  /// something waits for a change in Slurm.
   void poll_often();
   /// Makes the next round read all tables. Call it when a live read contradicts the snapshot, or when slurmctld was
   /// reconfigured: slurmctld may then report that nothing has changed.
@@ -64,8 +66,8 @@ class Poller {
   /// Makes the contents stale until a round that begins later is complete.
   void mark_stale();
   /// Records that the outcome of a write is final at `when`. A round that began earlier proves nothing about the write. Gates
-  /// normally keep plans from using such a round, but gates are open while Slurm does not answer. Therefore such a round never
-  /// makes a stale snapshot complete.
+  /// normally prevent plans from using such a round, but gates are open while Slurm does not answer. Therefore such a round
+  /// never makes a stale snapshot complete.
   void wrote(core::MonoTime when);
   [[nodiscard]] const SnapshotPtr& snapshot() const;
   /// Returns the last_update of the jobs in the snapshot; 0 if unknown.

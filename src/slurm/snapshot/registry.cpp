@@ -89,7 +89,7 @@ class Listeners {
   std::map<Clusters::ListenerId, std::shared_ptr<Listener>> all_;
 };
 
-/// Live reads of all jobs. Requests that arrive during a read wait for the next one, which serves all of them.
+/// Live reads of all jobs. Requests that arrive during a read wait for the next read, which serves all of them.
 class JobReads {
  public:
   using Jobs = std::vector<std::shared_ptr<const Job>>;
@@ -247,7 +247,7 @@ struct Clusters::Impl : std::enable_shared_from_this<Clusters::Impl> {
     return it == connections.end() ? nullptr : it->second.get();
   }
 
-  // --- Gates: both scopes alike --------------------------------------------------------------------------------------
+  // --- Gates of clusters and accounting databases --------------------------------------------------------------------
 
   using Progress = std::optional<accounting::Lists::Progress>;  // nullopt: the cluster or database is not known any more
   using Look = std::function<Progress(const Impl&)>;

@@ -67,9 +67,9 @@ class Clusters {
   Clusters(const Clusters&) = delete;
   Clusters& operator=(const Clusters&) = delete;
 
-  /// Adds a cluster, or changes its endpoint or key. Does nothing if all are the same. After a change, the contents stay as
-  /// kStale until the new connection has answered. `token_key` has the bytes of the HS256 key. `user` is the user for writes
-  /// (SlurmUser).
+  /// Adds a cluster, or changes its endpoint, key or user. Does nothing if none of them differs. After a change, the contents
+  /// stay as kStale until the new connection has answered. `token_key` has the bytes of the HS256 key. `user` is the user for
+  /// writes (SlurmUser).
   void set(const ClusterKey& cluster, Endpoint endpoint, std::string token_key, std::string user = "slurm");
   /// Removes a cluster, and sends listeners a last change, to kNone. Ignores unknown clusters.
   void remove(const ClusterKey& cluster);
@@ -80,8 +80,8 @@ class Clusters {
   /// Returns the client of the cluster, or null for an unknown cluster. Valid in the current turn of the loop.
   [[nodiscard]] Client* client(const ClusterKey& cluster);
 
-  /// Adds an accounting database, or changes the clusters whose slurmrestds are asked, and the lists that are polled (none: all
-  /// of them). Does nothing if they are the same.
+  /// Adds an accounting database, or changes the clusters whose slurmrestds are asked, and the lists that are polled (if
+  /// `lists` is empty: all lists). Does nothing if neither differs.
   void set_accounting(const AccountingKey& database, std::vector<ClusterKey> over, std::set<accounting::List> lists = {});
   void remove_accounting(const AccountingKey& database);
   /// Returns the last contents of the database, or null if it is unknown. Valid in the current turn of the loop.
@@ -114,7 +114,8 @@ class Clusters {
   /// removed, or Slurm does not answer. In the last case the contents are stale and prove nothing, and the next complete
   /// snapshot is one that was requested later (Poller::wrote). The gate opens, because a key must not wait forever.
   [[nodiscard]] plan::GatePtr gate_from_now(const ClusterKey& cluster, std::string what);
-  /// Returns a gate as gate_from_now does, except that only requests and failures after `when` count.
+  /// Returns a gate as gate_from_now does, with `when` in place of now. Before `when`, the gate stays closed even if Slurm does
+  /// not answer.
   [[nodiscard]] plan::GatePtr gate_after(const ClusterKey& cluster, core::MonoTime when, std::string what);
 
   /// Return gates for a list of an accounting database. They open under the same conditions as the gates of a cluster.

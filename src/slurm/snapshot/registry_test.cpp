@@ -466,7 +466,7 @@ TEST_F(RegistryTest, PollsFasterWhileSomebodyWaits) {
 }
 
 TEST_F(RegistryTest, PollsAsOftenAsTheCostAllows) {
-  http.latency = 50ms;  // A round takes two answers: 100 ms.
+  http.latency = 50ms;  // A round waits for two answers in a row: 100 ms.
   add();
   loop.advance(1000ms);
   int before = rounds();
@@ -497,7 +497,7 @@ TEST_F(RegistryTest, TheStatesOfPodsJobsAreReadBetweenExpensiveRounds) {
   const auto glances = [&] { return http.asked("GET", kBase + "/jobs/state/"); };
   Clusters follower{
       loop, random, log, [this](const Endpoint&) { return std::make_unique<Link>(http); }, {}, {.job_details = true}};
-  http.latency = 100ms;  // A round takes two answers, so that the next one is due after 4 s.
+  http.latency = 100ms;  // A round waits for two answers in a row, so that the next round is due after 4 s.
   serve("RUNNING", R"("EXTERNAL_JOB")");
   http.on("GET", kBase + "/jobs/state/", states("RUNNING"));
   follower.set("default/c", {"restapi", 6820}, "key");
@@ -533,7 +533,7 @@ TEST_F(RegistryTest, TheStatesOfOtherJobsWaitForTheNextRound) {
 
 TEST_F(RegistryTest, AServerThatIsLastinglySlowGivesEvidenceAllTheSame) {
   http.on("GET", kBase + "/nodes/", testing::nodes(testing::node("n1", R"("IDLE","DRAIN")", "slurm-operator: x")));
-  http.latency = 4s;  // A round takes two answers.
+  http.latency = 4s;  // A round waits for two answers in a row: 8 s.
   int seen = 0;
   clusters.listen([&](const Change& change) {
     if (!change.now->complete()) return;

@@ -41,7 +41,7 @@ struct JobIndex {
 
 struct Snapshot {
   enum class Health {
-    kNone,      ///< No server is known yet, or none has ever answered.
+    kNone,      ///< No server is known yet, or the server has never answered.
     kStale,     ///< The contents may be old: the last poll failed, or nothing was read since a reconnect or mark_stale().
     kComplete,  ///< Nodes, jobs and partitions were all read in one round.
   };
@@ -72,8 +72,8 @@ struct Snapshot {
   [[nodiscard]] core::Duration good_for() const;
   /// True if the snapshot is complete and not older than good_for().
   [[nodiscard]] bool fresh(core::MonoTime now) const;
-  /// Returns the time on slurmctld's clock, to a second and the time that Slurm takes to answer. nullopt: it is not known. Our
-  /// own clock does not matter.
+  /// Returns the time on slurmctld's clock. The error is up to one second plus the time that Slurm took to answer. Does not use
+  /// our own wall clock. nullopt: the time is not known.
   [[nodiscard]] std::optional<core::WallTime> time_at(core::MonoTime now) const;
   [[nodiscard]] const Node* node(std::string_view name) const;
   /// Returns the jobs that hold the node (running, suspended, configuring or completing there), and those whose nodes cannot be
@@ -97,8 +97,8 @@ using SnapshotPtr = std::shared_ptr<const Snapshot>;
   return snapshot != nullptr && snapshot->health != Snapshot::Health::kNone;
 }
 
-/// The time that a slurmd is given to register. slurmd tries at intervals that double up to 128 s. If slurmctld refused its
-/// name silently, slurmd never tries again.
+/// The time that a slurmd is given to register. slurmd tries at intervals that double up to 128 s. A slurmd whose name
+/// slurmctld refused without an error never tries again.
 inline constexpr core::Duration kRegistration{3 * 60 * 1000};
 /// The least age up to which a snapshot counts as evidence.
 inline constexpr core::Duration kFresh{3000};
