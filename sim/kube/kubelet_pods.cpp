@@ -117,7 +117,7 @@ void Kubelets::Impl::sync_in(const PodPtr& pod, Duration delay) {
   });
 }
 
-/// Reports whether a container that has ended starts again, in a pod that stays.
+/// Reports whether a container that has ended starts again if its pod is not being stopped.
 bool Kubelets::Impl::starts_again(const Pod& pod, const Container& container) {
   if (container.ephemeral) return false;
   if (container.sidecar) return true;
@@ -171,7 +171,7 @@ void Kubelets::Impl::launch(const PodPtr& pod, Container& container) {
   if (images_limited && !images.contains(image)) {
     container.waiting = container.waiting == "ErrImagePull" ? "ImagePullBackOff" : "ErrImagePull";
     container.message = fmt::format("failed to pull and unpack image \"{}\": not found", image);
-    container.starting = true;  // until the next attempt
+    container.starting = true;  // until the next pull
     report(pod);
     return later(Duration{10000}, pod, [name = container.name()](Impl& self, const PodPtr& p) {
       Container* c = p->find(name);
@@ -359,7 +359,7 @@ void Kubelets::Impl::finish_stop(const PodPtr& pod) {
   later(between(Duration{20}, Duration{300}), pod, [](Impl& self, const PodPtr& p) {
     if (!self.connected(p->node)) return;
     p->torn_down = true;
-    self.write_status(p);  // the status manager deletes the pod after its last state
+    self.write_status(p);  // the kubelet reports the last state before it deletes the pod
     Deletion deletion;
     deletion.uid = p->uid;
     deletion.grace_seconds = 0;

@@ -86,7 +86,7 @@ void Kubelets::Impl::write_status(const PodPtr& pod) {
   if (!stored || core::get_string(stored->body, {"metadata", "uid"}) != pod->uid) return;
   const std::string& at = pod->reported_at;
   std::string now_phase = phase(*pod);
-  // The pod ends before it has started.
+  // The pod was torn down before any main container had started.
   const bool lost = pod->torn_down && now_phase == "Pending";
   bool initialized = true, ready = now_phase == "Running";
   Json inits = Json::array(), mains = Json::array(), added = Json::array();
