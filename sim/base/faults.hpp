@@ -48,7 +48,8 @@ enum class StreamFault {
   kDelay,      ///< This piece and all later ones are delayed by seconds.
 };
 
-/// The probability of each fault: of one request, or from `cut` on, of one piece of a stream.
+/// The probability of each fault. The members before `cut` apply to each request, and those from `cut` on to each piece of a
+/// stream.
 struct FaultRates {
   double refuse = 0, lost_request = 0, lost_reply = 0, conflict = 0, too_many = 0, internal = 0, internal_after = 0,
          forbidden = 0, slow = 0;

@@ -901,7 +901,7 @@ class SlurmTransport final : public net::HttpTransport {
     } else if (fault.kind == SlurmFault::Kind::kLostEarly) {
       answer(id, std::unexpected(lost("the connection was cut")));
     } else {
-      // The request continues on its way, whatever happens to the client.
+      // The network carries the request to the server even if the client has ended or given up meanwhile.
       network_.after(hop(), [this, alive = alive_, find = find_, id, request = std::move(request), fault] {
         if (SlurmRest* server = find()) {
           arrive(*server, alive, id, request, fault);
