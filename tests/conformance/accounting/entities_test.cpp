@@ -297,7 +297,7 @@ TEST_F(EntitiesOfSlurmdbd, NewAssociationsReachSlurmctld) {
   EXPECT_TRUE(until([&] { return shown("user").find("Account=physics UserName=user") != std::string::npos; })) << shown("user");
   EXPECT_TRUE(until([&] { return shown("user").find("DefAccount=physics") != std::string::npos; })) << shown("user");
   EXPECT_EQ(local("exec", "sacctmgr --noheader --parsable2 show user user format=defaultaccount"), "physics");
-  // The list does not have the default QOS that is inherited from the account.
+  // slurmdbd refuses a list of QOS without the default QOS that the user inherits from the account.
   const Settings inherits{{"physics@local: Association", true}, {"physics@local: Default", true}, {"physics@local: QOS", gpu}};
   EXPECT_NE(write(kUser, "bob", inherits), "");
   EXPECT_EQ(show("user=bob", "Account"), "");

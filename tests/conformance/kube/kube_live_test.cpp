@@ -231,7 +231,7 @@ TEST_F(KubeLive, ARefusedWatchListFallsBackToPages) {
 }
 
 TEST_F(KubeLive, AResourceVersionOfThePastListsAgain) {
-  // The kind is younger than the cluster, so the server has no history of it from before.
+  // This kind was defined after the cluster's start, so the server has no history of its objects at revision 1.
   const kube::Resource kind{"slinky.slurm.net", "v1beta1", "NodeSet", "nodesets", true};
   const kube::Watch* subject = nullptr;
   transport->rewrite = [&](net::HttpRequest& request) {
@@ -425,7 +425,7 @@ TEST_F(KubeLive, AControllerReachesItsStateAndThenRests) {
   EXPECT_EQ(key->sizes.at("key"), "32");
   ASSERT_TRUE(wait_for([&] { return manager.idle(); }));
 
-  // Objects that users name wake the key when they appear and when they change.
+  // The controller plans again when an object that a user names in the source appears or changes.
   const auto named_hash = [&] { return core::get_string(copies.find({ns(), "src-copy"})->body, {"data", "named"}); };
   ASSERT_EQ(named_hash(), "");
   ASSERT_TRUE(ask([&](auto done) {

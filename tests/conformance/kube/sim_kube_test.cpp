@@ -1,5 +1,5 @@
 // Sends the same requests to a real API server (that of KUBECONFIG) and to SimKube's. The answers must be the same, except for
-// what differs by nature: revisions, uids, times, owners' records. Skipped if KUBECONFIG is not set.
+// fields that differ between any two servers, such as revisions, uids and times. Skipped if KUBECONFIG is not set.
 //
 // Works in a namespace of its own that it deletes at the end. Keeps the real cluster's controllers away from the compared
 // objects: pods name a scheduler that does not exist, sets have no replicas.

@@ -300,7 +300,7 @@ class Scene {
   }
   /// Returns the number of events so far.
   [[nodiscard]] std::size_t events() const { return events_.size(); }
-  /// Returns the first good state that was watched after this many events. It may be over by now.
+  /// Waits for a good state of the object after the first `after` events, and returns it. The object may have changed since.
   Json wait_event(std::size_t after, const std::string& plural, const std::string& name, const std::string& what,
                   const std::function<bool(const Json&)>& good) {
     std::size_t next = after;
@@ -1107,7 +1107,7 @@ TEST(SimNodesConformance, OtherProbesWaitForTheStartupProbe) {
       s.wait_object("pods", name, "ready", [](const Json& o) { return holds(o, "Ready"); });
     s.wait("a restart", [&] { return s.was("pods", "never", runs_of, "x1"); });
     s.note_history("pods", "slow", runs_of);
-    // Reports may or may not show it as started before it is ready, so `started` is not noted here.
+    // A report may or may not show the container as started before it is ready, so `started` is not noted here.
     s.note_history("pods", "unprobed", [](const Json& o) { return phase_of(o) == "Running" ? containers_of(o) : ""; });
     s.note_history("pods", "never", runs_of, "x1");
   });
@@ -1288,7 +1288,8 @@ TEST(SimNodesConformance, AChangedPodLooksAtItsFilesAnew) {
 /// The longest delay of a kubelet, plus the probe and the report.
 constexpr core::Duration kFilesLag = KubeletOptions{}.most_files + core::Duration{10000};
 
-/// Begins to wait in the real cluster before all tests, and ends in the last one, so that other tests run meanwhile.
+/// Changes a mounted ConfigMap in the real cluster before all tests. The last test waits until the pod reads the new file, so
+/// that the other tests run meanwhile.
 struct FilesLag : testing::Environment {
   void SetUp() override {
     if (std::getenv("KUBECONFIG") == nullptr) return;

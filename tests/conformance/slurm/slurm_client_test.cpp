@@ -488,7 +488,7 @@ TEST_P(SlurmTest, ASuspendedJobHidesItselfFromTheNodeAndIsSeenAllTheSame) {
   EXPECT_EQ(job_state(job), "SUSPENDED");
 }
 
-// This is why the operator looks at the jobs before it deletes a node.
+// Because Slurm does so, the operator itself checks the jobs of a node before it deletes the node.
 TEST_P(SlurmTest, SlurmItselfDeletesANodeUnderASuspendedJob) {
   const std::int64_t job = world->submit("n2", 300s);
   ASSERT_TRUE(job_becomes(job, "RUNNING"));
