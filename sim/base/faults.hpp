@@ -78,13 +78,14 @@ class Faults {
 
   /// Sets the fault for the write with this number (from 0).
   void at_write(std::uint64_t number, Fault fault) { script_[number] = fault; }
-  /// Calls `begin` when the write with this number (from 0) arrives, before the fault of that write is decided. For faults that
-  /// do not concern a single request.
+  /// Calls `begin` when the write with this number (from 0) arrives, before the fault of that write is decided. Use this for
+  /// faults that do not concern a single request.
   void at_write(std::uint64_t number, std::function<void()> begin) { begins_[number] = std::move(begin); }
   /// Returns the number of writes so far.
   [[nodiscard]] std::uint64_t writes() const { return writes_; }
 
-  /// Return the fault of this request, the fault of the next piece, and whether to withhold the next bookmark. For transports.
+  /// Return the fault of this request, the fault of the next piece, and whether to withhold the next bookmark. Transports call
+  /// these functions.
   Fault decide(const net::HttpRequest& request);
   StreamFault decide_piece();
   bool withhold_bookmark();

@@ -765,7 +765,7 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
     return sum;
   }
 
-  /// Runs when the budget or a pod changes. A change of the scale alone is not noticed.
+  /// Updates the status of a budget. Runs when the budget or a pod changes, but not when only the scale of an owner changes.
   void sync_budget(const kube::Key& key) {
     const StoredPtr stored = api.store().find("poddisruptionbudgets.policy", key);
     if (!stored) return;

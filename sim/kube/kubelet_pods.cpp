@@ -244,7 +244,7 @@ void Kubelets::Impl::later_in_run(Duration delay, const PodPtr& pod, const Conta
   });
 }
 
-/// Reads the liveness probe. Only failures in a row count: an answer of the container resets them.
+/// Runs the liveness probe. Only failures in a row count: a success ends the series.
 void Kubelets::Impl::look_for_life(const PodPtr& pod, Container& container) {
   if (!alive(*pod, container)) return doubt(pod, container);
   container.failing.reset();
@@ -295,8 +295,8 @@ void Kubelets::Impl::end_container(const PodPtr& pod, Container& container, int 
   back_off(pod, container.name(), api.loop().clock().mono() + backoff);
 }
 
-/// A container is shown as terminated until the next sync of the kubelet, and as backing off until the first sync after the
-/// back-off.
+/// Shows a container that waits for its restart as terminated until the next sync of the kubelet. Then shows the container as
+/// CrashLoopBackOff until the first sync after the back-off, which starts it.
 void Kubelets::Impl::back_off(const PodPtr& pod, const std::string& name, core::MonoTime until) {
   later(between(Duration{10000}, Duration{15000}), pod, [name, until](Impl& self, const PodPtr& p) {
     Container* c = p->find(name);

@@ -51,7 +51,7 @@ Json Kubelets::Impl::container_status(const Container& c) {
 
 std::string Kubelets::Impl::phase(const Pod& pod) {
   if (!pod.failed_reason.empty()) return "Failed";
-  // A pod is Running between two starts of a container. A terminal phase is final.
+  // Between two runs of a container, the pod stays Running, because Succeeded and Failed are final.
   bool started = false, all_ended = true, all_well = true;
   for (const Container& c : pod.containers) {
     if (c.ephemeral) continue;

@@ -166,10 +166,10 @@ class SlurmSite::Slurmd final : public SlurmProcess {
     site_.ran_.insert(pod_.uid());
     Cluster* cluster = site_.at_host(host_);
     if (cluster == nullptr) {
-      failed_ = true;  // its name cannot be resolved
+      failed_ = true;  // slurmctld's host name cannot be resolved
       return;
     }
-    cluster->slurmds[node_] = pod_.uid();  // start_slurmd asks for the keys of this pod
+    cluster->slurmds[node_] = pod_.uid();  // start_slurmd() reads the keys of this pod
     failed_ = !cluster->slurm->start_slurmd(node_, argument(pod_, container_, "--conf"), pod_.ip(), pod_.uid(), "",
                                             pod_.machine_started());
     if (failed_) cluster->slurmds.erase(node_);

@@ -410,8 +410,8 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
 
   // --- Tables ---------------------------------------------------------------------------------------------------------
 
-  /// Reports whether a client that gives `since` is told that a table is unchanged. The table last changed at `changed`. A
-  /// change at the time `missed` is hidden from clients.
+  /// Reports whether slurmrestd answers a request with the update_time `since` that a table is unchanged. The table last
+  /// changed at `changed`. A change at the time `missed` is hidden from clients.
   static bool unchanged(std::optional<std::int64_t> since, std::int64_t changed, std::int64_t missed) {
     return since && (*since - 1 >= changed || changed == missed);
   }

@@ -269,7 +269,7 @@ core::Result<void> SimSlurm::start() {
   touch_jobs();
   tend_reservations();
   for (auto& [name, slurmd] : slurmds_) {
-    // slurmctld sends its configuration to the slurmds that it knows from before.
+    // slurmctld sends its configuration to the slurmds that have registered before and still have a record.
     if (slurmd.registered && nodes_.contains(name)) slurmd.fetched = configuration_;
     // A slurmd that found no slurmctld at its start retries. A slurmd that lost its record does not.
     if (!slurmd.registered && !slurmd.refused) {

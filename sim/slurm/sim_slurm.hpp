@@ -133,7 +133,7 @@ struct SimReservation {
   std::set<std::string> nodes;
   std::string users = "root";
   std::set<std::string> flags{};    ///< SPEC_NODES is implied.
-  std::int64_t start = 0, end = 0;  ///< Seconds, wall clock. If it recurs: of the current or the next occurrence.
+  std::int64_t start = 0, end = 0;  ///< Seconds, wall clock. For a recurring one: of the current or next occurrence.
   /// Returns the seconds between two occurrences; 0 if the reservation does not recur.
   [[nodiscard]] std::int64_t period() const;
 };
@@ -308,7 +308,7 @@ class SimSlurm {
   /// Ends the slurmd alone. Its jobs go on, as on a host where slurmstepd outlives slurmd: the next slurmd of this name finds
   /// them.
   void end_slurmd(const std::string& name);
-  /// Cuts the slurmd off from slurmctld, or connects it again. A slurmd that hangs is cut off, too. The next slurmd of this
+  /// Cuts the slurmd off from slurmctld, or connects it again. Also stands for a slurmd that hangs. The next slurmd of this
   /// name is connected.
   void cut_slurmd(const std::string& name, bool cut);
   /// Loses the registrations that are under way: slurmctld has answered the slurmds, and creates no records.

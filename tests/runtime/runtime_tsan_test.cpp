@@ -139,7 +139,7 @@ class RotatingFiles {
   std::vector<net::testing::Identity> identities_;
 };
 
-/// Accepts clients that send a current token. Tells the oracles which operator sends a request, by its name in the Lease.
+/// Accepts clients that send a current token. Adds the operator's name in the Lease to each request, for the oracles.
 class Gate final : public sim::Server {
  public:
   Gate(sim::Server& server, const RotatingFiles& files) : server_(server), files_(files) {}

@@ -23,9 +23,9 @@ using namespace std::chrono_literals;
 /// Any image on the nodes that has a shell. SLURMD_IMAGE replaces it where the newest release is not available.
 const char* const kImage = std::getenv("SLURMD_IMAGE") == nullptr ? "local/slurmd:26.05" : std::getenv("SLURMD_IMAGE");
 
-// ENDS seconds: ends with CODE after this time; else at SIGTERM. DEAF: ignores SIGTERM. READY seconds: when the probe begins to
-// succeed; STARTS: the same for the startup probe. LIVES: when the liveness probe begins to fail. WANT: what the probe must
-// find in /etc/conf/key.
+// ENDS: the seconds until the program ends with CODE. Without ENDS, it ends at SIGTERM. DEAF: the program ignores SIGTERM.
+// READY, STARTS: the seconds until the readiness probe and the startup probe succeed. LIVES: the seconds until the liveness
+// probe fails. WANT: the text that the readiness probe must find in /etc/conf/key.
 constexpr const char* kProgram =
     "if [ \"$DEAF\" ]; then trap '' TERM; else trap 'exit 0' TERM; fi;"
     " [ -z \"$STARTS\" ] || { sleep $STARTS; touch /tmp/started; } & [ -z \"$LIVES\" ] || { sleep $LIVES; touch /tmp/dead; } &"
@@ -170,7 +170,7 @@ class SimCluster final : public Cluster {
   void start_node(const std::string& node) override { kube_.nodes().restart_node(node); }
 
  private:
-  /// Makes reports so fast that no report hides the state before it.
+  /// Makes the kubelets report at once, so that every state of a pod is reported.
   static SimKubeOptions options() {
     SimKubeOptions out;
     out.kubelets.most_report = out.kubelets.slowest_report = out.kubelets.least_report;
@@ -252,7 +252,8 @@ class Scene {
     (void)must(200, "DELETE", at(plural, name), options);
   }
 
-  /// Watches a kind from now on: objects in this namespace; of namespaces, only this one; of nodes, only the one to lose.
+  /// Watches the objects of a kind in this namespace from now on. Of namespaces, watches only this one; of nodes, only
+  /// kLostNode.
   void watch(const std::string& plural) {
     const std::string target = plural == "namespaces" ? "/api/v1/namespaces?fieldSelector=metadata.name%3D" + ns_
                                : plural == "nodes"    ? at("nodes") + "?fieldSelector=metadata.name%3D" + kLostNode
@@ -636,7 +637,7 @@ TEST(SimNodesConformance, BookmarksTellHowFarAWatchIs) {
     };
     const auto marked = watch(version(made), "&allowWatchBookmarks=true");
     const auto unmarked = watch(version(made), "");
-    // The object is not selected, so only a bookmark shows how far the watch is.
+    // The watch does not select this object, so only a bookmark shows that the watch has passed its creation.
     const Json other = s.must(201, "POST", s.at("configmaps"), config_map("other"));
     s.wait("a bookmark", [&] { return marked->ends_with('\n'); });
     Json bookmark = first(*marked);

@@ -412,7 +412,7 @@ TEST_P(SlurmRules, AMaintenanceIgnoresWhatRunsAndKeepsTheRestAway) {
   const auto set = [&](std::vector<std::string> nodes) {
     return ask<void>([&](auto done) { client->set_reservation_nodes("maint", nodes, std::move(done)); });
   };
-  // Nodes can be added and removed while it is active. Slurm ignores an unknown name.
+  // Nodes can be added and removed while the reservation is active. Slurm ignores the name of an unknown node.
   ASSERT_TRUE(set({"n1", "n2", "n77"}));
   EXPECT_EQ(nodes_of(reservation("maint")), "n1,n2");
   ASSERT_TRUE(becomes("n2", "IDLE+MAINTENANCE+RESERVED"));
@@ -442,7 +442,7 @@ TEST_P(SlurmRules, AReservationThatRecursMovesOn) {
   ASSERT_TRUE(first);
   EXPECT_TRUE(first->flags.contains("DAILY"));
   ASSERT_TRUE(becomes("n1", "IDLE", 120s));
-  // The nodes are free a moment before the reservation moves on.
+  // The nodes are free a moment before the reservation shows its next occurrence.
   std::optional<slurm::Reservation> next = reservation("maint");
   for (int i = 0; i < 60 && next && next->start == first->start; ++i) {
     pass(1s);
