@@ -2,7 +2,7 @@
 // bodies of refusals. Callers in the same process (controllers of the simulated cluster, tests, users) call the verbs directly;
 // all others use HTTP.
 //
-// Folder sim/kube: the model of Kubernetes. Uses sim/base, and the data of api and kube. Knows no Slurm.
+// Folder sim/kube: the model of Kubernetes. Uses sim/base, and the data of api and kube. Knows nothing of Slurm.
 #pragma once
 
 #include <deque>

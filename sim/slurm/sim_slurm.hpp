@@ -126,7 +126,7 @@ struct SimNode {
   core::MonoTime made{};           ///< When the record was created.
   std::int64_t registered_at = 0;  ///< When its slurmd last registered after a start: seconds, wall clock.
   std::int64_t reason_at = 0;      ///< When the reason was set: seconds, wall clock.
-  std::int64_t heard_of = 0;       ///< When its slurmd last registered or ended, or a RESUME: seconds, wall clock.
+  std::int64_t heard_of = 0;       ///< The last registration or end of its slurmd, or RESUME: seconds, wall clock.
 };
 
 struct SimReservation {
@@ -138,7 +138,7 @@ struct SimReservation {
   [[nodiscard]] std::int64_t period() const;
 };
 
-/// Stands in a job's name for a byte that JSON does not allow. Slurm passes such bytes on.
+/// Stands in a job's name for a byte that JSON does not allow. Slurm passes such bytes on unchanged.
 inline constexpr char kOddByte = '\x1a';
 
 struct JobRequest {
@@ -194,7 +194,7 @@ struct SimJob {
   core::MonoTime prolog_until;    ///< When its prolog ends or ended.
   bool unlaunched = false;        ///< slurmctld lost the launch: the job never runs.
   bool doomed = false;            ///< Its processes do not exist, or ended with a slurmd, but Slurm does not know it yet.
-  // Mainly for external jobs: while another job waits, the scheduler does not set its reason.
+  // Mainly used by external jobs. For other jobs, the scheduler does not record why they wait.
   std::string reason = "None", description{};  ///< Why it waits or has ended, as Slurm spells it.
   std::string failed_node{};
   std::int64_t preempted = 0;  ///< When its grace time began, in seconds of the wall clock; 0: never.
@@ -288,7 +288,7 @@ class SimSlurm {
   [[nodiscard]] const std::string& configuration() const { return configuration_; }
   [[nodiscard]] std::string cluster_name() const { return cluster_name_; }
   /// Returns the content of the key file of slurmctld ("") or of a slurmd (its name). Both read it at their start and with
-  /// every reconfigure, slurmd also after a SIGHUP. By default all have the same key.
+  /// every reconfigure, slurmd also after a SIGHUP. By default, all daemons have the same key.
   std::function<SlurmKeys(const std::string& name)> key_file = [](const std::string&) { return SlurmKeys{}; };
   /// Returns the HTTP status of a probe's GET to slurmctld ("") or to a slurmd; 0 without an answer, as always before 25.11.
   [[nodiscard]] int http_status(const std::string& name, std::string_view path) const;

@@ -434,7 +434,7 @@ TEST_F(KubeLive, AControllerReachesItsStateAndThenRests) {
   }));
   ASSERT_TRUE(wait_for([&] { return named_hash() != ""; }));
 
-  // An edit of our objects by somebody else is undone.
+  // The controller undoes an edit of its objects by somebody else.
   const auto version = [&] { return copies.find({ns(), "src-copy"})->meta.resource_version; };
   const std::string before = version();
   const auto meddled = ask([&](auto done) {
@@ -442,7 +442,7 @@ TEST_F(KubeLive, AControllerReachesItsStateAndThenRests) {
                   done);
   });
   ASSERT_TRUE(meddled);
-  // Two events: the edit and its undoing. Before both have arrived, the copy looks unchanged.
+  // Waits for two events: the edit, and the controller's write that undoes it. Until both arrive, the copy looks unchanged.
   const std::string edited = core::get_string(*meddled, {"metadata", "resourceVersion"});
   ASSERT_TRUE(wait_for([&] { return version() != before && version() != edited; }));
   EXPECT_EQ(copy_text(), "one");
