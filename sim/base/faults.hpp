@@ -48,7 +48,8 @@ enum class StreamFault {
   kDelay,      ///< This piece and all later ones are delayed by seconds.
 };
 
-/// The probability of each fault: of one request, or from `cut` on, of one piece of a stream.
+/// The probability of each fault. The members before `cut` apply to each request, and those from `cut` on to each piece of a
+/// stream.
 struct FaultRates {
   double refuse = 0, lost_request = 0, lost_reply = 0, conflict = 0, too_many = 0, internal = 0, internal_after = 0,
          forbidden = 0, slow = 0;
@@ -77,13 +78,14 @@ class Faults {
 
   /// Sets the fault for the write with this number (from 0).
   void at_write(std::uint64_t number, Fault fault) { script_[number] = fault; }
-  /// Calls `begin` when the write with this number (from 0) arrives, before the fault of that write is decided. For faults that
-  /// do not concern a single request.
+  /// Calls `begin` when the write with this number (from 0) arrives, before the fault of that write is decided. Use this for
+  /// faults that do not concern a single request.
   void at_write(std::uint64_t number, std::function<void()> begin) { begins_[number] = std::move(begin); }
   /// Returns the number of writes so far.
   [[nodiscard]] std::uint64_t writes() const { return writes_; }
 
-  /// Return the fault of this request, the fault of the next piece, and whether to withhold the next bookmark. For transports.
+  /// Return the fault of this request, the fault of the next piece, and whether to withhold the next bookmark. Transports call
+  /// these functions.
   Fault decide(const net::HttpRequest& request);
   StreamFault decide_piece();
   bool withhold_bookmark();

@@ -1,5 +1,6 @@
-// Serves a simulated server on real sockets. Injects the same faults as sim::Transport, but a slow reply takes half a second,
-// and no stream is delayed. Used to test the threaded binary under sanitizers, and for timings.
+// Serves a simulated server on real sockets. Injects the same faults as sim::Transport, with three differences: every lost
+// request or reply and every refusal is a cut connection, a slow reply takes half a second, and no stream is delayed. Used to
+// test the threaded binary under sanitizers, and for timings.
 //
 //   net::AsioLoop loop;
 //   sim::HttpFront front(loop, server, faults, {.port = 0});

@@ -37,7 +37,7 @@ class Server {
   }
   virtual void close(StreamId) {}
 
-  /// Returns the reply for an injected 403, 409, 429, 500 or 410, in the words of this kind of server.
+  /// Returns this server's own kind of reply for an injected 403, 409, 410, 429 or 500.
   [[nodiscard]] virtual net::HttpResponse fault_reply(int status) const { return {status, {}, "injected"}; }
 };
 

@@ -82,7 +82,7 @@ struct Transport::Impl : std::enable_shared_from_this<Transport::Impl> {
     const RequestId id = ++last_id;
     calls[id] = call;
     set_deadline(id, *call);
-    // The request continues on its way, whatever happens to the client.
+    // The network carries the request to the server even if the client has ended or given up meanwhile.
     network.after(hop(), [self = shared_from_this(), id, request = call->request, streaming = call->streaming] {
       streaming ? self->arrive_stream(id, request) : self->arrive(id, request);
     });
@@ -255,7 +255,7 @@ struct Transport::Impl : std::enable_shared_from_this<Transport::Impl> {
     if (!node) return;
     node.mapped()->timer.cancel();
     close_stream(*node.mapped());
-    // The callbacks of the call may be running, so the call is destroyed in a later turn.
+    // The callbacks of the call may be running, so a later callback of the loop destroys the call.
     client.after(core::Duration{0}, [call = node.mapped()] {});
   }
 

@@ -2,7 +2,7 @@
 // bodies of refusals. Callers in the same process (controllers of the simulated cluster, tests, users) call the verbs directly;
 // all others use HTTP.
 //
-// Folder sim/kube: the model of Kubernetes. Uses sim/base, and the data of api and kube. Knows no Slurm.
+// Folder sim/kube: the model of Kubernetes. Uses sim/base, and the data of api and kube. Knows nothing of Slurm.
 #pragma once
 
 #include <deque>
@@ -187,7 +187,7 @@ class KubeApi {
   std::map<WatchId, std::shared_ptr<Watch>> watches_;
   WatchId last_watch_ = 0;
   core::Timer bookmarks_;
-  std::uint64_t compact_next_ = 0;  ///< The revision at compact_looked_.
+  std::uint64_t compact_next_ = 0;  ///< The store's revision at compact_looked_.
   core::MonoTime compact_looked_;
   std::map<std::string, std::uint64_t> counts_;
 };

@@ -199,7 +199,7 @@ net::HttpResponse KubeApi::serve_delete(const Parsed& parsed, const net::HttpReq
   if (!parsed.option("gracePeriodSeconds").empty()) deletion.grace_seconds = std::stoi(parsed.option("gracePeriodSeconds"));
   if (parsed.key.name.empty()) {
     const Selection selection = parsed.selection();
-    const auto all = store_.all(table_name(resource));  // a copy: removal changes it
+    const auto all = store_.all(table_name(resource));  // a copy, because remove() changes the table
     for (const auto& [key, stored] : all) {
       if (selection.matches(key, stored->body)) (void)remove(resource, key, deletion, parsed.caller);
     }

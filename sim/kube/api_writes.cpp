@@ -28,7 +28,8 @@ void drop_empty(Json& metadata, const char* name) {
   if (metadata.contains(name) && (metadata[name].is_null() || metadata[name].empty())) metadata.erase(name);
 }
 
-/// Pods and similar kinds have many writers and are never applied, so their field owners are not worth the time.
+/// Reports whether to record the field owners of a kind. Pods and similar kinds have many writers and are never applied, so
+/// recording their owners would cost time for nothing.
 bool follows_owners(const KubeKind& kind) {
   static const std::set<std::string> kNot{"pods", "nodes", "leases", "events", "endpointslices", "replicasets"};
   return !kNot.contains(kind.resource.plural);

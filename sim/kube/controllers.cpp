@@ -112,15 +112,15 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
   KubeApi& api;
   SeededRandom random;
   ControllerOptions options;
-  std::set<std::string> pending;                      ///< The ids of work that is scheduled.
-  std::map<std::string, Place> by_uid;                ///< By uid: the place of the object.
-  std::map<std::string, std::set<Place>> dependents;  ///< By the owner's uid: what it owns.
+  std::set<std::string> pending;                      ///< The ids of queued work.
+  std::map<std::string, Place> by_uid;                ///< Maps a uid to the table and key of the object.
+  std::map<std::string, std::set<Place>> dependents;  ///< Maps the uid of an owner to its dependents.
   struct Eviction {
     std::string uid;
     core::MonoTime at;
     bool operator==(const Eviction&) const = default;
   };
-  std::map<kube::Key, Eviction> evictions;  ///< By pod on a tainted node: its planned eviction.
+  std::map<kube::Key, Eviction> evictions;  ///< Maps a pod on a tainted node to its planned eviction.
 
   core::Duration delay() { return core::Duration{random.between(options.least_delay.count(), options.most_delay.count())}; }
 
@@ -236,7 +236,7 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
     if (change.type != Change::Type::kDeleted) {
       if (!owner_uids(change.object).empty() || terminating(change.object->body)) queue_garbage(place);
     }
-    // Looks again at the owners that wait for the object, and at the objects that it owned.
+    // Checks again the owners, which may wait for the deletion of the object, and the dependents of a deleted object.
     for (const std::string& uid : owner_uids(change.object)) {
       const auto owner = by_uid.find(uid);
       if (owner != by_uid.end()) queue_garbage(owner->second);
@@ -312,7 +312,8 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
         who);
   }
 
-  /// Orphans the dependents of an owner if it asks for that. Removes the finalizer of an owner that waits for nothing any more.
+  /// Orphans the dependents of an owner that has the finalizer "orphan". Removes this finalizer, or "foregroundDeletion" once
+  /// no dependent blocks the owner's deletion.
   void finish_cascade(const Place& place, const KubeKind& kind, const Json& object, const Caller& who) {
     const auto it = dependents.find(uid_of(object));
     const std::set<Place> owned = it == dependents.end() ? std::set<Place>{} : it->second;
@@ -407,8 +408,8 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
       } else if (ended(it->second.second)) {
         delete_pod(it->second.first, it->second.second, who);
       } else if (is_ready(it->second.second) || !ordered) {
-        // With parallel pod management, a pod that is not ready does not delay the others. So a template that repairs it can
-        // replace it.
+        // With parallel pod management, a pod that is not ready does not delay the update of the set. So a corrected template
+        // can replace the pod.
         continue;
       }
       settled = false;
@@ -764,7 +765,7 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
     return sum;
   }
 
-  /// Runs when the budget or a pod changes. A change of the scale alone is not noticed.
+  /// Updates the status of a budget. Runs when the budget or a pod changes, but not when only the scale of an owner changes.
   void sync_budget(const kube::Key& key) {
     const StoredPtr stored = api.store().find("poddisruptionbudgets.policy", key);
     if (!stored) return;

@@ -311,7 +311,7 @@ bool only_adds_tolerations(const Json& before, const Json& after) {
   return std::ranges::all_of(list(before), [&](const Json& was) { return std::ranges::find(is, was) != is.end(); });
 }
 
-/// Reports whether the term only has more requirements than before, which come after those that it had.
+/// Reports whether the change of a node selector term only appends requirements.
 bool only_adds_requirements(const Json& before, const Json& after) {
   const auto list = [](const Json& term, const char* name) { return term.value(name, Json::array()); };
   bool had_any = false, has_any = false;
@@ -380,7 +380,7 @@ Problems gates_update(const Json& was, const Json& is) {
   return problems;
 }
 
-/// The API server says at once that a gated pod is not scheduled.
+/// Sets the condition PodScheduled of a new pod with gates to False, as the API server does.
 void tell_gates(Json& pod) {
   if (pod["spec"].value("schedulingGates", Json::array()).empty()) return;
   pod["status"]["conditions"] = Json::array({{{"type", "PodScheduled"},
@@ -629,7 +629,7 @@ std::vector<KubeKind> builtin_kinds() {
       unknown_fields({"spec", "status"}, {"maxUnavailable", "minAvailable", "selector", "unhealthyPodEvictionPolicy"}, "");
   kinds.push_back(budget);
 
-  // Of scheduler-plugins. Its own controller is not modelled.
+  // A kind of scheduler-plugins, whose controller is not modelled.
   kinds.push_back(kind("scheduling.x-k8s.io", "v1alpha1", "PodGroup", "podgroups"));
   kinds.back().custom = true;
 

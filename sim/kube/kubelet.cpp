@@ -207,7 +207,7 @@ void Kubelets::add_node(const std::string& name, const kube::StringMap& labels, 
         res::kNode, {"", name}, [&](Json& made) { made["status"]["capacity"] = made["status"]["allocatable"] = allocatable; },
         Impl::kubelet(name), "status");
   }
-  // A node that is created again soon still has its pods.
+  // A node that was deleted and is soon created again still has its pods.
   if (impl_->api.store().pods_on(name).empty())
     impl_->set_node_ready(name, "True", "KubeletReady");
   else

@@ -28,7 +28,7 @@ class PodView {
   [[nodiscard]] const std::string& uid() const;
   [[nodiscard]] const std::string& node() const;  ///< The Kubernetes node.
   [[nodiscard]] const std::string& ip() const;
-  [[nodiscard]] std::int64_t machine_started() const;  ///< The start of its machine (wall clock, s); 0: that of the simulation.
+  [[nodiscard]] std::int64_t machine_started() const;  ///< When the machine started (wall clock, s); 0: with the simulation.
   [[nodiscard]] std::string hostname() const;          ///< spec.hostname, or the pod's name; with hostNetwork the node's name.
   [[nodiscard]] const core::Json& object() const;      ///< The pod as the kubelet last saw it.
   /// Returns the item of spec.containers, spec.initContainers or spec.ephemeralContainers; null if there is none.
@@ -108,7 +108,7 @@ class Kubelets {
 
   /// `allocatable` limits what the scheduler places on the node: {"cpu": "4", "memory": "8Gi"}. Null: no limit.
   void add_node(const std::string& name, const kube::StringMap& labels = {}, const core::Json& allocatable = nullptr);
-  /// Makes an image exist. From the first call on, other images do not exist. The image is a repository with a tag.
+  /// Adds an image, such as "repository:tag", to those that can be pulled. Before the first call, every image can be pulled.
   void add_image(const std::string& image);
   /// Makes an image present on every node, so that it need not be pulled.
   void preload_image(const std::string& image);

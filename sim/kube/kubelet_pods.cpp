@@ -117,7 +117,7 @@ void Kubelets::Impl::sync_in(const PodPtr& pod, Duration delay) {
   });
 }
 
-/// Reports whether a container that has ended starts again, in a pod that stays.
+/// Reports whether a container that has ended starts again if its pod is not being stopped.
 bool Kubelets::Impl::starts_again(const Pod& pod, const Container& container) {
   if (container.ephemeral) return false;
   if (container.sidecar) return true;
@@ -171,7 +171,7 @@ void Kubelets::Impl::launch(const PodPtr& pod, Container& container) {
   if (images_limited && !images.contains(image)) {
     container.waiting = container.waiting == "ErrImagePull" ? "ImagePullBackOff" : "ErrImagePull";
     container.message = fmt::format("failed to pull and unpack image \"{}\": not found", image);
-    container.starting = true;  // until the next attempt
+    container.starting = true;  // until the next pull
     report(pod);
     return later(Duration{10000}, pod, [name = container.name()](Impl& self, const PodPtr& p) {
       Container* c = p->find(name);
@@ -244,7 +244,7 @@ void Kubelets::Impl::later_in_run(Duration delay, const PodPtr& pod, const Conta
   });
 }
 
-/// Reads the liveness probe. Only failures in a row count: an answer of the container resets them.
+/// Runs the liveness probe. Only failures in a row count: a success ends the series.
 void Kubelets::Impl::look_for_life(const PodPtr& pod, Container& container) {
   if (!alive(*pod, container)) return doubt(pod, container);
   container.failing.reset();
@@ -295,8 +295,8 @@ void Kubelets::Impl::end_container(const PodPtr& pod, Container& container, int 
   back_off(pod, container.name(), api.loop().clock().mono() + backoff);
 }
 
-/// A container is shown as terminated until the next sync of the kubelet, and as backing off until the first sync after the
-/// back-off.
+/// Shows a container that waits for its restart as terminated until the next sync of the kubelet. Then shows the container as
+/// CrashLoopBackOff until the first sync after the back-off, which starts it.
 void Kubelets::Impl::back_off(const PodPtr& pod, const std::string& name, core::MonoTime until) {
   later(between(Duration{10000}, Duration{15000}), pod, [name, until](Impl& self, const PodPtr& p) {
     Container* c = p->find(name);
@@ -359,7 +359,7 @@ void Kubelets::Impl::finish_stop(const PodPtr& pod) {
   later(between(Duration{20}, Duration{300}), pod, [](Impl& self, const PodPtr& p) {
     if (!self.connected(p->node)) return;
     p->torn_down = true;
-    self.write_status(p);  // the status manager deletes the pod after its last state
+    self.write_status(p);  // the kubelet reports the last state before it deletes the pod
     Deletion deletion;
     deletion.uid = p->uid;
     deletion.grace_seconds = 0;

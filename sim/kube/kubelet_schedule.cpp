@@ -25,7 +25,7 @@ Amounts amounts(const Json& quantities) {
   return out;
 }
 
-/// Returns the sum of what the containers request, and one of "pods". A limit stands for a missing request.
+/// Returns the sum of the containers' requests, and 1 for the resource "pods". A limit takes the place of a missing request.
 Amounts requests(const Json& pod) {
   Amounts out{{"pods", 1}};
   for (const Json& container : pod["spec"].value("containers", Json::array())) {
@@ -163,8 +163,8 @@ bool Kubelets::Impl::affine(const Json& pod, const Json& node) {
   });
 }
 
-/// Reports whether what the pod requests fits beside the requests of the node's other pods. A node without
-/// status.allocatable has room for all.
+/// Reports whether the node has room for the pod's requests beside the requests of its other pods. A node without
+/// status.allocatable has room for every pod.
 bool Kubelets::Impl::has_room(const Json& pod, const Json& node) {
   const Json* allocatable = core::find(node, {"status", "allocatable"});
   if (allocatable == nullptr) return true;

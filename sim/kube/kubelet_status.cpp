@@ -51,7 +51,7 @@ Json Kubelets::Impl::container_status(const Container& c) {
 
 std::string Kubelets::Impl::phase(const Pod& pod) {
   if (!pod.failed_reason.empty()) return "Failed";
-  // A pod is Running between two starts of a container. A terminal phase is final.
+  // Between two runs of a container, the pod stays Running, because Succeeded and Failed are final.
   bool started = false, all_ended = true, all_well = true;
   for (const Container& c : pod.containers) {
     if (c.ephemeral) continue;
@@ -86,7 +86,7 @@ void Kubelets::Impl::write_status(const PodPtr& pod) {
   if (!stored || core::get_string(stored->body, {"metadata", "uid"}) != pod->uid) return;
   const std::string& at = pod->reported_at;
   std::string now_phase = phase(*pod);
-  // The pod ends before it has started.
+  // The pod was torn down before any main container had started.
   const bool lost = pod->torn_down && now_phase == "Pending";
   bool initialized = true, ready = now_phase == "Running";
   Json inits = Json::array(), mains = Json::array(), added = Json::array();

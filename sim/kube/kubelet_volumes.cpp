@@ -71,7 +71,7 @@ void Kubelets::Impl::plan_refresh(const PodPtr& pod) {
 }
 
 void Kubelets::Impl::refresh_files_in(const PodPtr& pod, Duration delay) {
-  const std::uint64_t number = ++pod->refresh;  // only the latest counts
+  const std::uint64_t number = ++pod->refresh;  // only the latest planned refresh runs
   later(delay, pod, [number](Impl& self, const PodPtr& p) {
     if (p->refresh != number || p->stopping) return;
     if (self.connected(p->node)) self.refresh_files(p);

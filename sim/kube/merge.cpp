@@ -146,7 +146,7 @@ const Json* at_path(const Json& root, const FieldPath& path) {
   return at;
 }
 
-/// Removes the value at a path, and parents that are empty then. Returns true if `node` is empty then.
+/// Removes the value at a path, and the parents that this leaves empty. Reports whether `node` is empty afterwards.
 bool remove_path(Json& node, const FieldPath& path, std::size_t depth, std::string_view field) {
   const std::string& part = path[depth];
   const bool last = depth + 1 == path.size();
@@ -181,7 +181,7 @@ bool starts_with(const FieldPath& path, const FieldPath& prefix) {
   return path.size() >= prefix.size() && std::equal(prefix.begin(), prefix.end(), path.begin());
 }
 
-/// Returns the members that differ between two documents; usually there is only one.
+/// Returns, for each of two documents, the top-level members that differ from the other document. Usually there is only one.
 std::pair<Json, Json> differing(const Json& from, const Json& to) {
   std::pair<Json, Json> out{Json::object(), Json::object()};
   const auto copy = [](const Json& one, const Json& other, Json& into) {
@@ -365,7 +365,7 @@ ApplyResult apply_config(const Json& live, const FieldOwners& owners, const Json
       std::erase_if(fields, [&](const FieldPath& field) { return starts_with(field, item); });
     }
     for (const FieldPath& field : fields) {
-      // The field became an object or a list, and we apply something inside of it.
+      // The field has become an object or a list, and the new configuration sets a field inside of it.
       const auto inside = wanted.lower_bound(field);
       if (inside != wanted.end() && starts_with(*inside, field)) continue;
       remove_path(result.object, field, 0, "");

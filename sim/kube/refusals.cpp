@@ -11,7 +11,7 @@ using core::Json;
 
 namespace {
 
-/// Returns the owner of a field as apply names it: "user" using v1.
+/// Returns the owner of a field as the message of a conflict names it: "user" using v1.
 std::string printed_owner(const kube::Resource& resource, const std::string& owner) {
   const std::size_t space = owner.find(' ');
   const std::size_t slash = std::min(owner.rfind('/'), owner.size());

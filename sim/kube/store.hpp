@@ -57,7 +57,7 @@ class KubeStore {
   [[nodiscard]] std::optional<std::map<kube::Key, StoredPtr>> all_at(const std::string& table, std::uint64_t revision) const;
   [[nodiscard]] std::vector<std::string> tables() const;
 
-  /// Stores a new version under the next revision, and writes the revision into it. The first version names the creator.
+  /// Stores a new version under the next revision, and sets its resourceVersion. `creator` counts only for a new object.
   StoredPtr put(const std::string& table, const kube::Key& key, core::Json body, FieldOwners owners,
                 const std::string& creator = "");
   void erase(const std::string& table, const kube::Key& key);

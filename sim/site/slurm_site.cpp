@@ -53,7 +53,7 @@ SlurmKeys keys_of(const PodView& pod, const std::string& container) {
   }
   SlurmKeys out{.kids = {}};
   for (const Json& key : jwks->value("keys", Json::array())) {
-    // slurmctld and slurmd end if two keys have the same name.
+    // slurmctld and slurmd end if two keys have the same kid.
     if (out.bytes.contains(core::get_string(key, {"kid"}))) return {.kids = {}};
     out.kids.push_back(core::get_string(key, {"kid"}));
     out.bytes[out.kids.back()] = bytes_of(core::get_string(key, {"k"}));
@@ -105,7 +105,7 @@ std::string slurm_node_of(const Json& pod) {
 
 // --- Processes --------------------------------------------------------------------------------------------------------
 
-/// A process of a Slurm daemon in a pod. The model of Slurm tells it about changes.
+/// A process of a Slurm daemon in a pod. When SimSlurm reports a change, the site lets the kubelet check the process again.
 class SlurmSite::SlurmProcess : public Process {
  public:
   SlurmProcess(SlurmSite& site, PodView pod, std::string container)
@@ -115,7 +115,7 @@ class SlurmSite::SlurmProcess : public Process {
   ~SlurmProcess() override { site_.processes_.erase(number_); }
   [[nodiscard]] std::optional<int> exit_code() const override { return failed_ ? std::optional(1) : std::nullopt; }
   [[nodiscard]] const PodView& pod() const { return pod_; }
-  /// The host of the slurmctld that the process belongs to, or waits for.
+  /// Returns the host of the slurmctld that the process runs, belongs to or waits for.
   [[nodiscard]] const std::string& host() const { return host_; }
   [[nodiscard]] virtual std::string node() const { return ""; }
 
@@ -166,10 +166,10 @@ class SlurmSite::Slurmd final : public SlurmProcess {
     site_.ran_.insert(pod_.uid());
     Cluster* cluster = site_.at_host(host_);
     if (cluster == nullptr) {
-      failed_ = true;  // its name cannot be resolved
+      failed_ = true;  // slurmctld's host name cannot be resolved
       return;
     }
-    cluster->slurmds[node_] = pod_.uid();  // start_slurmd asks for the keys of this pod
+    cluster->slurmds[node_] = pod_.uid();  // start_slurmd() reads the keys of this pod
     failed_ = !cluster->slurm->start_slurmd(node_, argument(pod_, container_, "--conf"), pod_.ip(), pod_.uid(), "",
                                             pod_.machine_started());
     if (failed_) cluster->slurmds.erase(node_);

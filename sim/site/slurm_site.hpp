@@ -1,5 +1,5 @@
 // Runs the containers of Slurm pods: connects each slurmctld, slurmd and slurmrestd pod of the simulated cluster to a SimSlurm.
-// Knows the operator only by what it writes into pods.
+// Knows nothing of the operator except the pods that the operator writes.
 //
 // A slurmctld's state outlives the pod, and is lost with the volume claim. Without a claim, it is lost with the pod. The host
 // name of slurmctld ("demo-controller.default") identifies a Slurm cluster, as for slurmd and slurmrestd.
@@ -38,7 +38,7 @@ class SlurmSite {
     std::map<std::string, std::string> slurmds;  ///< Maps a node to the uid of the pod of its slurmd.
   };
 
-  /// Create the site before the simulated Kubernetes, whose containers use it. Call `attach` before the first container.
+  /// Create the site before the simulated Kubernetes, whose containers use it. Call `attach` before a container starts.
   SlurmSite(core::Loop& loop, core::Random& random, SlurmOptions options = {});
   void attach(KubeApi& api) { api_ = &api; }
   ~SlurmSite();
@@ -58,7 +58,7 @@ class SlurmSite {
   /// Returns how often each daemon was started. The keys are "slurmctld demo" and "slurmrestd demo", with the name of the
   /// resource, and "slurmd cpu-0", with the name of the pod.
   [[nodiscard]] const std::map<std::string, int>& starts() const { return starts_; }
-  /// Called when a cluster is first created, so that others can listen to it.
+  /// Called for each new cluster, for example to set the callbacks of its SimSlurm.
   std::function<void(Cluster&)> on_cluster;
   /// Called when the kubelet ends the slurmd of a terminating pod, right after its preStop.
   std::function<void(const Cluster&, const std::string& node)> on_slurmd_end;
@@ -88,8 +88,9 @@ class SlurmSite {
   std::map<std::string, int> starts_;
 };
 
-/// Does what the workers' preStop script does to the node. Keeps an idle node as it is if somebody else has drained it.
-/// Otherwise sets the node DOWN with the reason that somebody else gave, or drains it and sets it DOWN with its own reason.
+/// Does what the workers' preStop script does to the node. Does nothing if somebody else has drained the node and it is idle.
+/// Otherwise sets the node DOWN. Keeps the reason of somebody else's drain or DOWN, or sets "drained without a reason". Without
+/// such a drain or DOWN, drains the node first, with the operator's reason.
 void run_pre_stop(SimSlurm& slurm, const std::string& node, const std::string& pod_uid);
 /// Returns the name of a worker pod's Slurm node.
 std::string slurm_node_of(const core::Json& pod);

@@ -1,5 +1,5 @@
 // Tests the acts on our programs' own jobs against the simulated slurmrestd, with faults.
-// tests/conformance/slurm/slurm_client_test.cpp tests them without faults, with the model and the real one.
+// tests/conformance/slurm/slurm_client_test.cpp tests these acts without faults, against the model and a real slurmrestd.
 #include <gtest/gtest.h>
 
 #include "core/log.hpp"
@@ -87,7 +87,8 @@ TEST_F(OwnJobsTest, ASubmissionWhoseReplyWasLostIsNotRepeated) {
   EXPECT_EQ(slurmctld.jobs().size(), 1U);
 }
 
-/// A snapshot shows every earlier submission, unless one was lost on its way, or another process may have made it.
+/// A snapshot may lack an earlier submission in three cases: this process has just started, another process may have submitted
+/// a job, or the answer to a submission was lost.
 TEST_F(OwnJobsTest, AllJobsAreReadLiveBeforeASubmissionOnlyOnDoubt) {
   const auto reads_first = [&](const char* key) {
     requests.clear();

@@ -279,7 +279,7 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
       return reply(answer(call, 511, Json::object(),
                           error_json(1007, "Protocol authentication error", "Failure to query " + call.path, "_dump_nodes")));
     }
-    // slurmrestd retries for a long time before it reports this.
+    // slurmrestd retries for a long time before it reports that slurmctld is down.
     loop.after(core::Duration{new_release() ? 10000 : 9000}, [weak = weak_from_this(), call, reply = std::move(reply)] {
       if (const auto self = weak.lock()) reply(self->away(call));
     });
@@ -367,7 +367,7 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
     }
     HttpResponse out = good(call, {{"pings", Json::array({std::move(item)})}});
     if (trusted) return reply(std::move(out));
-    // A token that slurmctld does not accept costs ten seconds.
+    // slurmrestd answers a ping with a token that slurmctld does not accept only after ten seconds.
     loop.after(core::Duration{10000}, [reply = std::move(reply), out = std::move(out)] { reply(out); });
   }
 
@@ -410,8 +410,8 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
 
   // --- Tables ---------------------------------------------------------------------------------------------------------
 
-  /// Reports whether a client that gives `since` is told that a table is unchanged. The table last changed at `changed`. A
-  /// change at the time `missed` is hidden from clients.
+  /// Reports whether slurmrestd answers a request with the update_time `since` that a table is unchanged. The table last
+  /// changed at `changed`. A change at the time `missed` is hidden from clients.
   static bool unchanged(std::optional<std::int64_t> since, std::int64_t changed, std::int64_t missed) {
     return since && (*since - 1 >= changed || changed == missed);
   }
@@ -552,7 +552,7 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
                   Json::array(), std::move(warnings));
   }
 
-  /// Unlike in the table of jobs, the numbers are texts.
+  /// Here, job ids are strings. In the table of jobs, they are numbers.
   HttpResponse get_job_states(const Call& call) const {
     Json rows = Json::array();
     for (const auto& [id, job] : slurm.jobs()) rows.push_back({{"job_id", std::to_string(id)}, {"state", states_of(job)}});
@@ -644,7 +644,7 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
       if (state.is_string()) out.state = state.get<std::string>();
       if (state.is_array() && !state.empty()) out.state = state.front().get<std::string>();
     }
-    // An empty list changes nothing, and a list with an empty name removes all.
+    // An empty list changes nothing, and a list with only an empty name removes all entries.
     const auto words = [&](const char* key, std::optional<std::vector<std::string>>& to) {
       if (!body.contains(key) || !body[key].is_array() || body[key].empty()) return;
       to = body[key].get<std::vector<std::string>>();
@@ -693,7 +693,7 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
                : refused(call, number, "Error creating reservation  " + name, "slurm_create_reservation");
   }
 
-  /// Reads a number that may be in an object or, like a count of nodes, in a text.
+  /// Reads a number. It may be in an object or, like a count of nodes, in a string.
   static std::int64_t count_in(const Json& body, const char* key, std::int64_t fallback) {
     const Json* value = core::find(body, {key});
     if (value == nullptr) return fallback;
@@ -706,7 +706,7 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
     return value.is_array() ? value.get<std::vector<std::string>>() : std::vector<std::string>();
   }
 
-  /// Returns a warning for each key that slurmrestd does not know in the description of a job. The model knows fewer.
+  /// Returns a warning for each unknown key in the description of a job. The model knows fewer keys than slurmrestd.
   static Json ignored(const Json& body, const std::string& at) {
     static const std::set<std::string> kKnown{"account",
                                               "admin_comment",
@@ -822,7 +822,7 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
     return refused(call, number, "Job update requested failed", "slurm_update_job2()", {{"results", nullptr}});
   }
 
-  /// slurmctld's answer about each job that it does not cancel is in `status`, and is not an error.
+  /// Lists each job that slurmctld does not cancel in `status`, with slurmctld's reason. The request still succeeds.
   HttpResponse cancel_jobs(const Call& call, const std::vector<std::string>& ids) {
     Json status = Json::array();
     for (const std::string& text : ids) {
@@ -847,7 +847,7 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
     return failed == SlurmErrno::kSuccess ? good(call) : refused(call, failed, "Requeue failed", "op_handler_jobs_requeue");
   }
 
-  /// Changes the known nodes, even if others are unknown.
+  /// Changes the known nodes, even if the request also names unknown nodes.
   HttpResponse post_nodes(const Call& call) {
     std::vector<std::string> names;
     const Json& given = call.body.contains("name") ? call.body["name"] : Json::array();
@@ -901,7 +901,7 @@ class SlurmTransport final : public net::HttpTransport {
     } else if (fault.kind == SlurmFault::Kind::kLostEarly) {
       answer(id, std::unexpected(lost("the connection was cut")));
     } else {
-      // The request continues on its way, whatever happens to the client.
+      // The network carries the request to the server even if the client has ended or given up meanwhile.
       network_.after(hop(), [this, alive = alive_, find = find_, id, request = std::move(request), fault] {
         if (SlurmRest* server = find()) {
           arrive(*server, alive, id, request, fault);

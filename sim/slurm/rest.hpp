@@ -36,14 +36,14 @@ struct SlurmFault {
     kSlow,       ///< Delayed by `delay`.
     kEmpty,      ///< HTTP 200 without a body.
     kOther,      ///< The answer of another cluster's slurmrestd, without any of our nodes and jobs.
-    kBare,       ///< HTTP 200 with an envelope without tables and without errors.
+    kBare,       ///< HTTP 200 with a body that has neither tables nor errors.
     kPartial,    ///< A truncated body on a properly closed connection.
     kError,      ///< HTTP 500 with an error of number -1. Not carried out.
     kUnchanged,  ///< Carried out, with the effect of SlurmRest::miss_changes.
   };
   Kind kind = Kind::kNone;
   core::Duration delay{0};
-  std::function<void()> after{};  ///< Called once the request is carried out, before its reply. It can end the client.
+  std::function<void()> after{};  ///< Called when the request is carried out, before its reply. May end the client.
 };
 
 class SlurmRest {
@@ -56,7 +56,8 @@ class SlurmRest {
   SlurmRest(core::Loop& loop, SimSlurm& slurm, std::function<std::string()> key);
   ~SlurmRest();
 
-  /// Answers now. If slurmctld is down and the request needs it, answers after ten seconds (nine before 26.05).
+  /// Answers at once. If the request needs slurmctld, but slurmctld is down, answers after ten seconds (nine before 26.05). A
+  /// ping with a token that slurmctld does not accept is also answered after ten seconds.
   void serve(const net::HttpRequest& request, Reply reply);
   /// Answers requests with update_time as if nothing had changed, until the next change.
   void miss_changes();

@@ -209,8 +209,8 @@ void SimSlurm::put_in_force(Loaded loaded) {
   }
   partitions_ = std::move(loaded.partitions);
   for (auto& [id, job] : jobs_) {
-    // Nodes that a job requires by name are looked up again, even for running jobs. A missing one is an "Invalid req_nodes for
-    // JobId".
+    // slurmctld looks up again the nodes that a job requires by name, even for running jobs. If one is missing, it reports
+    // "Invalid req_nodes for JobId".
     const bool lost = !job.ended() && !job.completing &&
                       std::any_of(job.request.required_nodes.begin(), job.request.required_nodes.end(),
                                   [&](const std::string& n) { return !nodes_.contains(n); });
@@ -269,7 +269,7 @@ core::Result<void> SimSlurm::start() {
   touch_jobs();
   tend_reservations();
   for (auto& [name, slurmd] : slurmds_) {
-    // slurmctld sends its configuration to the slurmds that it knows from before.
+    // slurmctld sends its configuration to the slurmds that have registered before and still have a record.
     if (slurmd.registered && nodes_.contains(name)) slurmd.fetched = configuration_;
     // A slurmd that found no slurmctld at its start retries. A slurmd that lost its record does not.
     if (!slurmd.registered && !slurmd.refused) {

@@ -8,7 +8,8 @@
 //
 // Every rule here was observed on a real Slurm (24.11.5, 25.11, 26.05.5) unless its comment says otherwise.
 // tests/conformance/slurm/README.md lists the tests of each rule. Not modelled: accounting, topology, backfill, power saving,
-// jobs in reservations, and the memory and the features that a job of a user needs.
+// jobs in reservations, the features that a user's job needs, and the refusal of a user's job that needs more memory than any
+// node has.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +42,7 @@ struct SlurmOptions {
   core::Duration failover{2000};           ///< The time slurmd needs for a host of --conf-server that does not answer.
   std::string listens = "slurmctld:6817";  ///< The address of this slurmctld for --conf-server.
   int cpus = 4;                            ///< The CPUs of a node, unless its --conf sets them.
-  /// Slurm keeps the instance id of the first registration as long as it has the record (seen with 26.05.5).
+  /// A node record keeps the instance id of its first registration (seen with 26.05.5).
   bool keeps_instance = false;
   /// If set, accounting is enforced, and a job with another account or QOS is refused.
   std::optional<std::set<std::string>> accounts{}, qos{};
@@ -91,10 +92,10 @@ struct SlurmKeys {
   std::vector<std::string> kids{"slurm.key"};
   std::string use_default{};                   ///< The kid of the key that signs; "": the first.
   std::map<std::string, std::string> bytes{};  ///< The keys by kid, if known. Two daemons may have different keys with one kid.
-  bool alone = false;                          ///< The daemon has only slurm.key, and `kids` has the content of that file.
+  bool alone = false;                          ///< The daemon has only slurm.key. `kids` contains the content of that file.
   [[nodiscard]] const std::string& signs() const { return use_default.empty() ? kids.front() : use_default; }
-  /// Reports whether a message of `sender` verifies. Any of the keys with its kid may verify it. A message without kid is
-  /// verified with the key that signs, and a daemon with only slurm.key ignores kids.
+  /// Reports whether this daemon can verify a message of `sender`. It uses its key with the message's kid. If the message has
+  /// no kid, it uses the key with which it signs itself. A daemon with only slurm.key ignores kids.
   [[nodiscard]] bool accept(const SlurmKeys& sender) const;
 
  private:
@@ -111,33 +112,33 @@ struct SimNode {
   std::set<std::string> partitions;
   bool down = false;
   bool drain = false;
-  std::optional<core::MonoTime> own_drain{};  ///< When slurmctld drained the node itself. Not set if it was drained before.
+  std::optional<core::MonoTime> own_drain{};  ///< When slurmctld itself drained the node. Not set if it was drained before.
   bool not_responding = false;
   bool invalid_reg = false;
   bool cloud = false;  ///< Created by hand with State=CLOUD: powered down, and never powered up here.
   /// Created by hand with State=EXTERNAL: it has no slurmd, is in service at once, and takes external jobs only.
   bool external = false;
   int cpus = 4;
-  int cores = 4;  ///< Cores of a socket. One socket, one thread a core.
+  int cores = 4;  ///< Cores per socket. A node has one socket, and a core has one thread.
   int weight = 1;
   int conf_weight = 1;  ///< The weight from --conf, to which a reconfigure returns.
   std::int64_t real_memory = 1000;
   core::MonoTime made{};           ///< When the record was created.
   std::int64_t registered_at = 0;  ///< When its slurmd last registered after a start: seconds, wall clock.
   std::int64_t reason_at = 0;      ///< When the reason was set: seconds, wall clock.
-  std::int64_t heard_of = 0;       ///< When its slurmd last answered, or somebody last freed it: seconds, wall clock.
+  std::int64_t heard_of = 0;       ///< The last registration or end of its slurmd, or RESUME: seconds, wall clock.
 };
 
 struct SimReservation {
   std::set<std::string> nodes;
   std::string users = "root";
   std::set<std::string> flags{};    ///< SPEC_NODES is implied.
-  std::int64_t start = 0, end = 0;  ///< Seconds, wall clock. If it recurs: of the current or the next occurrence.
+  std::int64_t start = 0, end = 0;  ///< Seconds, wall clock. For a recurring one: of the current or next occurrence.
   /// Returns the seconds between two occurrences; 0 if the reservation does not recur.
   [[nodiscard]] std::int64_t period() const;
 };
 
-/// Stands in a job's name for a byte that JSON does not allow. Slurm passes such bytes on.
+/// Stands in a job's name for a byte that JSON does not allow. Slurm passes such bytes on unchanged.
 inline constexpr char kOddByte = '\x1a';
 
 struct JobRequest {
@@ -147,7 +148,7 @@ struct JobRequest {
   core::Duration duration{60000};
   bool exclusive = false;  ///< Without this, the job takes tasks_per_node * cpus_per_task CPUs of each node.
   int tasks_per_node = 1, cpus_per_task = 1;
-  std::int64_t memory = 1;  ///< MiB on each node; 0: all of it, as for a job that asks for none.
+  std::int64_t memory = 1;  ///< MiB on each node; 0: all of the node's memory, as for a job that requests none.
   bool requeue = true;
   std::vector<std::string> required_nodes{};
   std::optional<core::Duration> limit{};  ///< The time limit; nullopt: none.
@@ -155,7 +156,7 @@ struct JobRequest {
   bool prolog_fails = false, epilog_fails = false;
   core::Duration prolog{0};  ///< The duration of the prolog. The launch waits for it (PrologFlags=Alloc,DeferBatch).
   std::string admin_comment{};
-  bool external = false;  ///< EXTERNAL_JOB: it has no script, and lasts until somebody ends it.
+  bool external = false;  ///< EXTERNAL_JOB: it has no script, and runs until its time limit or until somebody ends it.
   std::vector<std::string> excluded_nodes{};
   // The following members are used by external jobs only.
   std::string account{}, qos{}, comment{}, mcs_label{}, constraints{};  ///< Constraints: features, joined by "&".
@@ -193,7 +194,7 @@ struct SimJob {
   core::MonoTime prolog_until;    ///< When its prolog ends or ended.
   bool unlaunched = false;        ///< slurmctld lost the launch: the job never runs.
   bool doomed = false;            ///< Its processes do not exist, or ended with a slurmd, but Slurm does not know it yet.
-  // The following members are used by external jobs only.
+  // Mainly used by external jobs. For other jobs, the scheduler does not record why they wait.
   std::string reason = "None", description{};  ///< Why it waits or has ended, as Slurm spells it.
   std::string failed_node{};
   std::int64_t preempted = 0;  ///< When its grace time began, in seconds of the wall clock; 0: never.
@@ -215,11 +216,11 @@ struct JobLoss {
   };
   enum class Cause {
     kDown,           ///< `by` set its node DOWN.
-    kSilence,        ///< slurmctld had no answer of its node for SlurmdTimeout.
-    kOtherKey,       ///< slurmctld had no answer of its node for SlurmdTimeout, because the slurmd has other keys.
+    kSilence,        ///< slurmctld had no answer from its node for SlurmdTimeout.
+    kOtherKey,       ///< slurmctld had no answer from its node for SlurmdTimeout, because the slurmd has other keys.
     kSlurmdEnded,    ///< slurmd ended, together with all processes.
-    kSlurmdBegan,    ///< Another process registered under the name of the slurmd that ran it.
-    kNoSlurmd,       ///< It was started where no slurmd had registered.
+    kSlurmdBegan,    ///< A new slurmd process registered for the node on which the job ran.
+    kNoSlurmd,       ///< It was started on a node without a registered slurmd.
     kPartitionGone,  ///< Its partition disappeared from the configuration, at a start or reconfigure.
     kNodeGone,       ///< A node that it requires by name was missing at a start or reconfigure. Running jobs fail too.
     kStateLost,      ///< slurmctld's volume was lost.
@@ -234,7 +235,7 @@ struct JobLoss {
   What what = What::kLost;
   Cause cause = Cause::kDown;
   std::string node{}, by{};
-  bool pending = false;  ///< It had not started.
+  bool pending = false;  ///< The job had not started.
   bool told = false;     ///< The job was already reported as stranded.
 };
 std::string_view to_string(JobLoss::What what);
@@ -271,9 +272,9 @@ class SimSlurm {
   core::Result<void> start();
   /// Ends slurmctld, as a signal or a crash does. Its state stays on the volume, and jobs continue.
   void stop();
-  /// Ends slurmctld as SIGKILL does before it has saved its last changes: records that were deleted in the last `unsaved` are
-  /// there again, and those that were made since are not, unless jobs are on them. A drain of slurmctld's own user is lost with
-  /// the deletion. All other state is taken for saved. (SAVE_MAX_WAIT in slurmctld's state_save.c: 5 s.)
+  /// Ends slurmctld as SIGKILL does before slurmctld has saved its last changes. Restores the node records that were deleted in
+  /// the last `unsaved`, without a drain that the user slurm set in that time. Drops the records that slurmds created in that
+  /// time, unless jobs are on them. All other state counts as saved. (SAVE_MAX_WAIT in slurmctld's state_save.c: 5 s.)
   void kill(core::Duration unsaved);
   /// Removes the volume, so that nodes and jobs are forgotten, and the numbers of jobs begin with 1 again. Call this only while
   /// slurmctld is down.
@@ -287,7 +288,7 @@ class SimSlurm {
   [[nodiscard]] const std::string& configuration() const { return configuration_; }
   [[nodiscard]] std::string cluster_name() const { return cluster_name_; }
   /// Returns the content of the key file of slurmctld ("") or of a slurmd (its name). Both read it at their start and with
-  /// every reconfigure, slurmd also after a SIGHUP. By default all have the same key.
+  /// every reconfigure, slurmd also after a SIGHUP. By default, all daemons have the same key.
   std::function<SlurmKeys(const std::string& name)> key_file = [](const std::string&) { return SlurmKeys{}; };
   /// Returns the HTTP status of a probe's GET to slurmctld ("") or to a slurmd; 0 without an answer, as always before 25.11.
   [[nodiscard]] int http_status(const std::string& name, std::string_view path) const;
@@ -307,13 +308,13 @@ class SimSlurm {
   /// Ends the slurmd alone. Its jobs go on, as on a host where slurmstepd outlives slurmd: the next slurmd of this name finds
   /// them.
   void end_slurmd(const std::string& name);
-  /// Cuts the slurmd off from slurmctld, or connects it again. A slurmd that hangs is cut off, too. The next slurmd of this
+  /// Cuts the slurmd off from slurmctld, or connects it again. Also stands for a slurmd that hangs. The next slurmd of this
   /// name is connected.
   void cut_slurmd(const std::string& name, bool cut);
   /// Loses the registrations that are under way: slurmctld has answered the slurmds, and creates no records.
   void lose_registrations();
   [[nodiscard]] bool slurmd_runs(const std::string& name) const { return slurmds_.contains(name); }
-  /// Reports whether the slurmd runs, and accepts slurmctld's messages.
+  /// Reports whether the slurmd has a connection to slurmctld, and each of them accepts the messages of the other.
   [[nodiscard]] bool hears(const std::string& name) const;
   /// Reports whether the slurmd runs and has a connection to slurmctld.
   [[nodiscard]] bool reached(const std::string& name) const;
@@ -411,10 +412,10 @@ class SimSlurm {
     std::int64_t booted = 0;
     bool refused = false;     ///< slurmctld answered with success, but created no record; slurmd does not retry.
     bool registered = false;  ///< slurmctld has accepted its registration since its start.
-    bool away = false;        ///< It is cut off from slurmctld.
-    bool finds_jobs = false;  ///< The jobs of the slurmd before it go on.
+    bool away = false;        ///< The slurmd is cut off from slurmctld.
+    bool finds_jobs = false;  ///< Jobs of the previous slurmd of this name still run.
     SlurmKeys keys;
-    /// The configuration that slurmd fetched at its start, or when slurmctld told it to. nullopt: none yet.
+    /// The configuration that slurmd fetched at its start, or received from slurmctld later; nullopt: none yet.
     std::optional<std::string> fetched;
     /// The time that slurmd takes to find a slurmctld that is up; nullopt: it never finds one, and keeps trying.
     std::optional<core::Duration> finds;
@@ -443,7 +444,8 @@ class SimSlurm {
   void await_answer(SimNode& node);
   void lose_external_nodes(const SimJob& job);
   void set_down(SimNode& node, JobLoss::Cause cause, const std::string& by);
-  /// Ends the jobs of the node. `external`: also ends external jobs, which the start of a new slurmd does not end.
+  /// Ends the jobs of the node. `external`: whether to end external jobs too, which the start of a new slurmd does not end.
+  /// `doomed_only`: ends only jobs with SimJob::doomed.
   void release_jobs(const std::string& node, JobLoss::Cause cause, const std::string& by, bool external = true,
                     bool doomed_only = false);
   void doom_jobs(const std::string& node);
@@ -493,10 +495,11 @@ class SimSlurm {
 
   std::map<std::string, SimNode> nodes_;
   std::map<std::int64_t, SimJob> jobs_;
-  /// By node: the jobs that it was given, of which some may have left it. Worlds with thousands of jobs need the index.
+  /// Maps a node to the jobs that started there. Some of them may have left the node or the list of jobs. Makes jobs_on() fast
+  /// with thousands of jobs.
   std::map<std::string, std::set<std::int64_t>, std::less<>> given_;
   std::map<std::string, Slurmd> slurmds_;
-  std::set<std::string> left_jobs_;                ///< The slurmds that have ended, and whose jobs go on.
+  std::set<std::string> left_jobs_;                ///< The slurmds that have ended, but whose jobs still run.
   std::map<std::int64_t, std::uint64_t> turns_;    ///< Maps a job to a number that invalidates older timers.
   std::map<std::string, std::uint64_t> silences_;  ///< Maps a node to a number that invalidates older timers.
   std::int64_t last_job_ = 0;

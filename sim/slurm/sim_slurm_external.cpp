@@ -100,8 +100,8 @@ SlurmErrno SimSlurm::create_nodes(const std::string& line) {
   return SlurmErrno::kSuccess;
 }
 
-/// slurmctld tells the nodes of a job that it is suspended or resumed, and an external node does not answer. Only a new record
-/// ends that, because slurmctld pings no external node (node_not_resp() in its node_mgr.c).
+/// Marks the external nodes of a job that is suspended or resumed as not responding: they do not answer slurmctld's message.
+/// Only a new record ends that state, because slurmctld pings no external node (node_not_resp() in its node_mgr.c).
 void SimSlurm::lose_external_nodes(const SimJob& job) {
   for (const std::string& name : job.nodes) {
     if (const auto it = nodes_.find(name); it != nodes_.end() && it->second.external) it->second.not_responding = true;
@@ -111,7 +111,8 @@ void SimSlurm::lose_external_nodes(const SimJob& job) {
 
 // --- Jobs -------------------------------------------------------------------------------------------------------------
 
-/// Reports whether the job may ever use the node, as both are now.
+/// Reports whether the node meets the requirements of the job. Ignores the node's state and its other jobs. Checks features,
+/// GRES, CPUs and memory of external jobs only.
 bool SimSlurm::may_use(const SimJob& job, const SimNode& node) const {
   const auto partition = partitions_.find(job.request.partition);
   if (partition == partitions_.end() || !partition->second.members.contains(node.name)) return false;
@@ -129,7 +130,7 @@ bool SimSlurm::may_use(const SimJob& job, const SimNode& node) const {
   return job.request.cpus() <= node.cpus && job.request.memory <= node.real_memory;
 }
 
-/// Reports whether the job finds room beside the jobs of the node. Suspended jobs keep their memory and GRES.
+/// Reports whether the node has room for the job beside its present jobs. Suspended jobs keep their memory and GRES.
 bool SimSlurm::has_free(const SimNode& node, const JobRequest& request) const {
   const std::vector<const SimJob*> jobs = jobs_on(node.name);
   if (request.exclusive && !jobs.empty()) return false;
@@ -145,8 +146,8 @@ bool SimSlurm::has_free(const SimNode& node, const JobRequest& request) const {
   return std::ranges::all_of(request.gres(), [&](const auto& wanted) { return gres[wanted.first] >= wanted.second; });
 }
 
-/// Returns why the external job cannot start now: kNodeConfiguration if it never can, kSuccess if it can, or waits for
-/// resources only.
+/// Returns why the external job cannot start now: kNodeConfiguration if no node can ever run it, kSuccess if it can start or
+/// only waits for resources.
 SlurmErrno SimSlurm::prospects(const SimJob& job) const {
   if (job.request.held) return SlurmErrno::kJobHeld;
   const auto partition = partitions_.find(job.request.partition);
@@ -258,7 +259,7 @@ SlurmErrno SimSlurm::update_job(std::int64_t id, const JobUpdate& update) {
     job.request.held = *update.held;
     job.reason = job.request.held ? "JobHeldAdmin" : "None";
   } else if (job.reason == "BadConstraints") {
-    // Any change makes slurmctld look at the job again.
+    // After any change, slurmctld tries to schedule the held job again.
     job.request.held = false;
     job.reason = "None";
   }

@@ -8,10 +8,10 @@
 namespace sim {
 namespace {
 
-/// Ended jobs are listed for this long (MinJobAge).
+/// How long ended jobs are listed, in seconds (MinJobAge).
 constexpr std::int64_t kJobAge = 300;
 
-/// Reports whether both jobs may start on the same nodes.
+/// Reports whether both jobs have the same requirements, so that neither can start if the other finds no room.
 bool asks_for_the_same(const SimJob& one, const SimJob& other) {
   const auto wish = [](const SimJob& job) {
     const JobRequest& ask = job.request;
@@ -93,7 +93,8 @@ void SimSlurm::schedule() {
     return true;
   });
   std::set<std::string> waited;  // The partitions in which a job waits already.
-  // Thousands of jobs may wait for the same. Nothing becomes free before the end of this loop.
+  // The last job that found no room. Jobs with the same requirements are skipped: there may be thousands, and no resources
+  // become free during this loop.
   const SimJob* no_room = nullptr;
   SlurmErrno why = SlurmErrno::kSuccess;
   for (auto& [id, job] : jobs_) {
@@ -157,7 +158,7 @@ bool SimSlurm::try_start(SimJob& job) {
       if (*alive) touch_jobs();
     });
   job.end = job.request.limit ? job.start + job.request.limit->count() / 1000 : 0;
-  // A node with a job needs no reason. Before 26.05, an old reason stays until a job starts.
+  // slurmctld clears the reason of a node when a job starts there. Before 26.05, an old reason can last until then.
   for (const std::string& name : job.nodes) nodes_[name].reason.clear();
   touch_jobs();
   touch_nodes();
@@ -184,7 +185,7 @@ void SimSlurm::start_clock(SimJob& job) {
 void SimSlurm::run_out(std::int64_t id, std::uint64_t turn) {
   const auto it = jobs_.find(id);
   if (it == jobs_.end() || turns_[id] != turn || it->second.state != SimJob::State::kRunning) return;
-  // slurmctld itself ends an external job.
+  // slurmctld ends an external job itself, without a report from its nodes.
   const bool heard = up_ && !it->second.doomed &&
                      (it->second.request.external || std::all_of(it->second.nodes.begin(), it->second.nodes.end(),
                                                                  [&](const std::string& node) { return reached(node); }));
@@ -213,7 +214,7 @@ void SimSlurm::end_job(SimJob& job, SimJob::State state) {
   later(options_.epilog, [this, id = job.id, turn] {
     const auto it = jobs_.find(id);
     if (it == jobs_.end() || turns_[id] != turn) return;
-    // The job stays COMPLETING if one of its nodes was deleted, because nobody reports the end there.
+    // If one of the job's nodes was deleted, the job stays COMPLETING, because nobody reports its end on that node.
     if (std::ranges::any_of(it->second.nodes, [&](const std::string& node) { return !nodes_.contains(node); })) return;
     it->second.completing = false;
     for (const std::string& node : it->second.nodes) {
@@ -252,8 +253,8 @@ bool SimSlurm::in_prolog(const SimJob& job) const {
   return job.state == SimJob::State::kRunning && loop_.clock().mono() < job.prolog_until;
 }
 
-/// Launches that wait for a prolog exist only in slurmctld's memory. A job whose launch is lost counts as running until it is
-/// cancelled.
+/// Loses the launches that wait for a prolog, because they exist only in slurmctld's memory. A job whose launch is lost counts
+/// as running until it is cancelled.
 void SimSlurm::lose_launches(JobLoss::Cause cause) {
   for (auto& [id, job] : jobs_) {
     if (!in_prolog(job) || job.unlaunched) continue;
@@ -272,7 +273,7 @@ void SimSlurm::fail_job(SimJob& job, JobLoss::Cause cause) {
   tell_loss(job, loss);
 }
 
-/// Ends the node's jobs, for example because the node is DOWN: they are requeued, or fail. Epilogs are not awaited.
+/// Ends the node's jobs, for example because the node is DOWN: the jobs are requeued, or fail. Does not wait for epilogs.
 void SimSlurm::release_jobs(const std::string& node, JobLoss::Cause cause, const std::string& by, bool external,
                             bool doomed_only) {
   for (auto& [id, job] : jobs_) {

@@ -69,7 +69,7 @@ SlurmErrno SimSlurm::update_node(const std::string& name, const SimNodeUpdate& u
   return SlurmErrno::kSuccess;
 }
 
-/// A node that is in service again counts as not responding until its slurmd has answered. An external node has no slurmd.
+/// Marks a node that returns to service as not responding until its slurmd has answered. An external node has no slurmd.
 void SimSlurm::await_answer(SimNode& node) {
   if (node.external) return;
   node.not_responding = true;

@@ -26,7 +26,8 @@ std::string unquoted(std::string text) {
 
 }  // namespace
 
-/// Returns how long slurmd takes to find slurmctld; nullopt: never. It asks one server after the other, at the first's port.
+/// Returns how long slurmd takes to find slurmctld; nullopt: it never does. slurmd tries the servers in order, and uses the
+/// port of the first server for all of them.
 std::optional<core::Duration> SimSlurm::way_to_slurmctld(const std::vector<std::string>& servers) const {
   if (servers.empty()) return core::Duration{0};
   const std::string port = servers.front().substr(servers.front().rfind(':'));
@@ -110,7 +111,8 @@ void SimSlurm::lose_registrations() {
   }
 }
 
-/// Marks the node's jobs: their processes have ended. slurmctld learns that from the silence, or from the node's next slurmd.
+/// Marks the node's jobs as doomed, because their processes have ended. slurmctld notices that when the node is silent for
+/// SlurmdTimeout, or when the node's next slurmd registers.
 void SimSlurm::doom_jobs(const std::string& name) {
   for (auto& [id, job] : jobs_) {
     if (!job.holds(name) || job.completing || job.doomed || job.request.external) continue;
@@ -128,8 +130,8 @@ bool SimSlurm::reached(const std::string& name) const {
   return slurmd != slurmds_.end() && !slurmd->second.away;
 }
 
-/// slurmctld notices the end of a slurmd, or that it has other keys, by its silence: NOT_RESPONDING after a third of
-/// SlurmdTimeout, and DOWN after all of it.
+/// Changes the node's state if its slurmd does not answer, because the slurmd has ended, is cut off or has other keys. The node
+/// is NOT_RESPONDING after a third of SlurmdTimeout, and DOWN after all of it.
 void SimSlurm::watch_silence(const std::string& name) {
   const auto still = [this, name, silence = ++silences_[name]]() -> SimNode* {
     const auto it = nodes_.find(name);
@@ -146,7 +148,7 @@ void SimSlurm::watch_silence(const std::string& name) {
     SimNode* node = still();
     if (node == nullptr || node->down) return;
     node->not_responding = true;
-    // An existing reason is extended once.
+    // slurmctld appends to an existing reason, but only once.
     if (node->reason.find(" : Not responding") == std::string::npos) {
       node->reason += node->reason.empty() ? "Not responding" : " : Not responding";
       node->reason_at = now_seconds();
@@ -232,7 +234,7 @@ void SimSlurm::add_record(const std::string& name, Slurmd& slurmd) {
     node.reason_user = "slurm";
   }
   check_resources(node);
-  // Jobs that hold a deleted node of that name do not hold the new one.
+  // Jobs that hold a deleted node of this name do not hold the new node.
   for (auto& [id, job] : jobs_) std::erase(job.nodes, name);
   if (on_new) on_new(node);
   update_partitions(&(nodes_[name] = std::move(node)));
@@ -241,9 +243,9 @@ void SimSlurm::add_record(const std::string& name, Slurmd& slurmd) {
   schedule_soon();
 }
 
-/// Drains a node that has less than its record says, and returns false. The reason says what is lacking. If the node has
-/// another reason and no drain, only the next registration sets this reason. When the node has enough again, drain and reason
-/// stay.
+/// Drains a node that has less memory or GRES than its record says, and returns false. The reason names what is lacking. If the
+/// node has another reason but no drain, only its next registration sets this reason. Drain and reason stay when the node has
+/// enough again.
 bool SimSlurm::check_resources(SimNode& node) {
   std::string lacks;
   for (const std::string& gres : split(node.gres, ',')) {
@@ -290,7 +292,7 @@ void SimSlurm::renew_record(SimNode& node, Slurmd& slurmd, Registration kind) {
   const bool own_silence = node.reason == "Not responding";
   const bool rebooted = slurmd.booted > node.heard_of;
   node.heard_of = now_seconds();
-  // A node that lacks something stays DOWN.
+  // A DOWN node that lacks memory or GRES stays DOWN.
   if (!check_resources(node)) return touch_nodes();
   if (node.down && (return_to_service_ == 2 || (return_to_service_ == 1 && own_silence && !rebooted))) {
     if (on_return) on_return(node);

@@ -16,7 +16,7 @@ bool numeric(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-/// The keys of slurm.conf. slurmctld knows more, which do not occur here.
+/// The keys of slurm.conf that the model accepts. slurmctld accepts more keys.
 const std::set<std::string, std::less<>>& setting_keys() {
   // clang-format off
   static const std::set<std::string, std::less<>> kAll{
@@ -142,7 +142,7 @@ core::Result<std::vector<std::string>> read_hostlist(std::string_view text) {
     const std::string prefix(text.substr(0, open));
     std::string_view ranges = text.substr(open + 1, close - open - 1);
     text.remove_prefix(close + 1);
-    // Names continue after brackets only in clusters that no history has.
+    // Slurm allows more text after the bracket, but no history has such node names.
     if (!text.empty() && !text.starts_with(',')) return core::fail(ErrorCode::kInvalid, "something follows the bracket");
     text.remove_prefix(std::min<std::size_t>(1, text.size()));
     while (!ranges.empty()) {

@@ -1,7 +1,7 @@
 // Parses Slurm's texts independently and simply, because the oracles must not share the operator's mistakes (src/slurm/conf,
 // core/hostlist, slurm/holds).
 //
-// Accepts deliberately less than Slurm: only what the operator writes, and what histories and tests contain.
+// Accepts less than Slurm on purpose: only texts that the operator writes, or that histories and tests contain.
 #pragma once
 
 #include <string>
@@ -20,7 +20,7 @@ int number(std::string_view text, int fallback);
 /// Returns the parts between separators, without empty parts.
 std::vector<std::string> split(std::string_view text, char separator);
 
-/// The "Key=Value" words of one line: keys in lower case, values without their double quotes.
+/// The "Key=Value" pairs of one line: keys in lower case, values without their double quotes.
 using ConfWords = std::vector<std::pair<std::string, std::string>>;
 /// Returns the value of `key`, which must be in lower case; "" if the line does not have the key.
 std::string word(const ConfWords& words, std::string_view key);

@@ -35,7 +35,7 @@ TEST(SlurmTextTest, WhatEndsADaemon) {
   EXPECT_TRUE(read_node_conf("Features=cpu,x CPUs=2 RealMemory=1000 Reason=\"a b\""));
 }
 
-/// Both parsers return the same for valid texts.
+/// The parsers of the model and of the operator return the same names for valid texts.
 TEST(SlurmTextTest, HostlistsAreReadAsTheOperatorReadsThem) {
   for (const char* text : {"", "a", "a,b", "cpu-[0-3,7],login", "gpu-[01-03,9-11]", "ALL", "n[5]"}) {
     const auto here = read_hostlist(text), there = core::expand_hostlist(text);

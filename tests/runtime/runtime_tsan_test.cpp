@@ -1,8 +1,8 @@
 // Runs the program slurm-operator as child processes, under load and with cut connections. This process simulates Kubernetes
-// and Slurm behind HTTP servers, and reads health and metrics. Made for -fsanitize=thread in both: it runs much and asserts
-// little. Tokens and certificates rotate, and slurmrestd fails at times. One operator is a dry run. Of the two others, the
-// first stops under load and the second takes over. Takes less than half a minute in real time. Needs root, to create a network
-// and an /etc/hosts of its own.
+// and Slurm behind HTTP servers, and reads health and metrics. Made for builds of both programs with -fsanitize=thread: it runs
+// much code and asserts little. Tokens and certificates rotate, and slurmrestd fails at times. One operator is a dry run. Of
+// the two others, the first stops under load and the second takes over. Takes less than half a minute in real time. Needs root,
+// to create a network and an /etc/hosts of its own.
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -139,7 +139,7 @@ class RotatingFiles {
   std::vector<net::testing::Identity> identities_;
 };
 
-/// Accepts clients that send a current token. Tells the oracles which operator sends a request, by its name in the Lease.
+/// Accepts clients that send a current token. Adds the operator's name in the Lease to each request, for the oracles.
 class Gate final : public sim::Server {
  public:
   Gate(sim::Server& server, const RotatingFiles& files) : server_(server), files_(files) {}
@@ -253,7 +253,7 @@ class SimulatedCluster {
     EXPECT_TRUE(front_.set_tls(files_.server()));
   }
   void set_slurm_day(SlurmDay day) { slurm_day_ = day; }
-  /// Returns the number of wrong answers of slurmrestd.
+  /// Returns the number of requests that slurmrestd cut, delayed or answered without a body on a day that is not kGood.
   [[nodiscard]] int slurm_faults() const { return slurm_faults_; }
   sim::SimKube& kube() { return kube_; }
   sim::Faults& faults() { return faults_; }
@@ -348,7 +348,7 @@ class OperatorProcess {
   void terminate() {
     if (!std::exchange(asked_, true)) kill(pid_, SIGTERM);
   }
-  /// Waits for its end, and checks that ThreadSanitizer found nothing and that nothing was cut short.
+  /// Ends the process with SIGTERM, and checks that it stopped in order and that ThreadSanitizer found nothing.
   void finish() {
     terminate();
     int status = 0;
@@ -407,7 +407,7 @@ class Scraper {
   std::thread thread_;
 };
 
-/// Asks repeatedly until the condition holds. Returns false if it takes too long.
+/// Checks the condition repeatedly until it holds. Returns false if that takes longer than `patience`.
 template <class Condition>
 bool eventually(std::chrono::seconds patience, Condition condition) {
   const auto end = std::chrono::steady_clock::now() + patience;
@@ -459,7 +459,8 @@ TEST(Runtime, KeepsThreeNodeSetsUnderLoadAndFaults) {
       if (sim::SimSlurm* slurm = c.slurm()) (void)slurm->submit({.user = "u", .partition = nodeset, .duration = 300ms});
       if (random.chance(0.2)) c.kube().api().end_watches();
       if (random.chance(0.2)) c.kube().api().compact();
-      // No faults while the Lease is handed over, because it would take too long until it expires.
+      // No faults while the first operator stops and still holds the Lease. Otherwise it might not be able to release the
+      // Lease, and the second operator would wait too long for its expiry.
       c.faults().enabled = running.contains("first") || !c.leads("first");
       slurm_failed = c.slurm_faults() > 0;
       rotated = c.client("second").tokens.size() >= 3;
@@ -493,7 +494,7 @@ TEST(Runtime, KeepsThreeNodeSetsUnderLoadAndFaults) {
   second.finish();
   for (const Scraper* scraper : {&of_first, &of_second, &of_dry}) EXPECT_GT(scraper->answers(), 10);
   cluster.on_cluster([&](SimulatedCluster& c) {
-    // If the outcome of a write is still unknown, the Lease expires by itself.
+    // An operator that does not know the outcome of a write does not release the Lease, which then expires by itself.
     const bool kept = second.log().find("the lease is not released") != std::string::npos;
     EXPECT_EQ(c.lease_holder().empty(), !kept) << c.lease_holder();
     for (const OperatorProcess* each : {&first, &second, &dry}) {

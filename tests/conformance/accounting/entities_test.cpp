@@ -108,7 +108,7 @@ const std::vector<Shown>& all() {
 }
 
 TEST_F(EntitiesOfSlurmdbd, EveryFieldIsWhatSacctmgrShowsAndIsResetAlone) {
-  // The list leaves out Association, Parent and Default, which other tests cover.
+  // all() leaves out Association, Parent and Default, which other tests cover.
   ASSERT_EQ(all().size() + 3, slurm::accounting::kAssociationFields.size());
   sacctmgr("add qos gpu");
   ASSERT_EQ(account("science"), "");
@@ -156,7 +156,7 @@ TEST_F(EntitiesOfSlurmdbd, WhatARequestOmitsIsClearedOrBecomesOwn) {
   EXPECT_EQ(show("user=ann", "GrpTRES,MaxJobs,QOS"), "cpu=4|3|");
   ASSERT_EQ(write(kUser, "ann", {{"physics@local: GrpJobs", 5}}), "");
   EXPECT_EQ(show("user=ann", "GrpTRES,MaxJobs,QOS,GrpJobs"), "cpu=4|3||5") << "ours sends them";
-  // Sends a request with nothing but the names.
+  // Sends a request that contains only the names of user, account and cluster.
   EXPECT_TRUE(post({{kUser, "ann", {"physics", "", "local"}, {}, {}}}));
   EXPECT_EQ(show("user=ann", "GrpTRES,MaxJobs,GrpJobs"), "|3|5") << "TRES are cleared, and numbers stay";
 }
@@ -297,7 +297,7 @@ TEST_F(EntitiesOfSlurmdbd, NewAssociationsReachSlurmctld) {
   EXPECT_TRUE(until([&] { return shown("user").find("Account=physics UserName=user") != std::string::npos; })) << shown("user");
   EXPECT_TRUE(until([&] { return shown("user").find("DefAccount=physics") != std::string::npos; })) << shown("user");
   EXPECT_EQ(local("exec", "sacctmgr --noheader --parsable2 show user user format=defaultaccount"), "physics");
-  // The list does not have the default QOS that is inherited from the account.
+  // slurmdbd refuses a list of QOS without the default QOS that the user inherits from the account.
   const Settings inherits{{"physics@local: Association", true}, {"physics@local: Default", true}, {"physics@local: QOS", gpu}};
   EXPECT_NE(write(kUser, "bob", inherits), "");
   EXPECT_EQ(show("user=bob", "Account"), "");

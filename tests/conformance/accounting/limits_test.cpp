@@ -54,7 +54,7 @@ class LimitsOfSlurm : public ::testing::Test {
     sacctmgr("add user root account=limits");
     sacctmgr("add qos limited");
     sacctmgr("modify user root where account=limits set qos+=limited");
-    // slurmdbd tells slurmctld of the association when sacctmgr has ended.
+    // slurmdbd sends the association to slurmctld after sacctmgr has ended.
     const auto known = [&] {
       return local("scontrol --oneliner show assoc_mgr flags=assoc users=root accounts=limits")
                  .find("Account=limits UserName=root") != std::string::npos;
@@ -141,7 +141,7 @@ struct Held {
   const char* job;     ///< Options of sbatch.
   const char* reason;  ///< Slurm's reason why the job waits.
   const char* limit;   ///< The limit to find, with its TRES.
-  const char* holder;  ///< Who has that limit.
+  const char* holder;  ///< The account, user or QOS that has this limit.
   std::int64_t over;
 };
 constexpr const char* kSmall = "--ntasks=1 --mem=100 --time=30";
@@ -164,7 +164,8 @@ const std::vector<Held>& cases() {
       {"account limits-above set GrpTRES=cpu=2", kSmall, "AssocGrpCpuLimit", "GrpTRES/cpu", "account limits-above", 1},
       {"account limits set GrpJobs=1", kSmall, "AssocGrpJobsLimit", "GrpJobs", "account limits", 1},
       {"account limits set GrpTRES=mem=150", kSmall, "AssocGrpMemLimit", "GrpTRES/mem", "account limits", 50},
-      // If such a limit changes, slurmctld of 24.11 tells only the next level below the account, until slurmctld starts again.
+      // 24.11: if such a limit of an account changes, only the next level below the account inherits it until slurmctld
+      // restarts.
       {"account limits set MaxJobs=1", kSmall, "AssocMaxJobsLimit", "MaxJobs", "account limits", 1},
       {"user root where account=limits set MaxJobs=1", kSmall, "AssocMaxJobsLimit", "MaxJobs", "user root in account limits",
        1},

@@ -156,7 +156,7 @@ TEST_F(QosOfSlurmdbd, NewOnesAreCreatedTogetherOrNotAtAll) {
   EXPECT_TRUE(post({{"a", {}, {{"GrpJobs", 4}, {"Flags", Json::array({"NoDecay"})}}}, {"b", {}, {{"Priority", 5}}}}));
   EXPECT_EQ(show("a", "GrpJobs,Flags"), "4|NoDecay");
   EXPECT_EQ(show("b", "Priority"), "5");
-  // A QOS that is refused undoes the whole request.
+  // If slurmdbd refuses one QOS of a request, it stores none of them.
   EXPECT_FALSE(post({{"c", {}, {}}, {"d", {}, {{"Preempt", Json::array({"nosuch"})}}}}));
   EXPECT_EQ(show("c", "Name"), "");
   (void)post({{"c", {}, {}}, {"old", {}, {{"GrpJobs", 9}}}});

@@ -1,7 +1,8 @@
-// A fixture for tests against a real slurmdbd with a real MariaDB, which are read and changed as the operator does it.
+// A fixture for tests against a real slurmdbd with a real MariaDB. The tests read and change the accounting data with the
+// operator's own code.
 //
-// Needs an instance of `dev/slurm-local.sh RELEASE start DIR -a`. SLURM_REST_URL, SLURM_LOCAL_RELEASE and SLURM_LOCAL_DIR say
-// where it is. tests/conformance/accounting_test.sh starts one for each release.
+// Needs an instance of `dev/slurm-local.sh RELEASE start DIR -a`. SLURM_REST_URL, SLURM_LOCAL_RELEASE and SLURM_LOCAL_DIR name
+// the instance. tests/conformance/accounting_test.sh starts one for each release.
 #pragma once
 
 #include <gmock/gmock.h>

@@ -231,7 +231,7 @@ TEST_F(KubeLive, ARefusedWatchListFallsBackToPages) {
 }
 
 TEST_F(KubeLive, AResourceVersionOfThePastListsAgain) {
-  // The kind is younger than the cluster, so the server has no history of it from before.
+  // This kind was defined after the cluster's start, so the server has no history of its objects at revision 1.
   const kube::Resource kind{"slinky.slurm.net", "v1beta1", "NodeSet", "nodesets", true};
   const kube::Watch* subject = nullptr;
   transport->rewrite = [&](net::HttpRequest& request) {
@@ -425,7 +425,7 @@ TEST_F(KubeLive, AControllerReachesItsStateAndThenRests) {
   EXPECT_EQ(key->sizes.at("key"), "32");
   ASSERT_TRUE(wait_for([&] { return manager.idle(); }));
 
-  // Objects that users name wake the key when they appear and when they change.
+  // The controller plans again when an object that a user names in the source appears or changes.
   const auto named_hash = [&] { return core::get_string(copies.find({ns(), "src-copy"})->body, {"data", "named"}); };
   ASSERT_EQ(named_hash(), "");
   ASSERT_TRUE(ask([&](auto done) {
@@ -434,7 +434,7 @@ TEST_F(KubeLive, AControllerReachesItsStateAndThenRests) {
   }));
   ASSERT_TRUE(wait_for([&] { return named_hash() != ""; }));
 
-  // An edit of our objects by somebody else is undone.
+  // The controller undoes an edit of its objects by somebody else.
   const auto version = [&] { return copies.find({ns(), "src-copy"})->meta.resource_version; };
   const std::string before = version();
   const auto meddled = ask([&](auto done) {
@@ -442,7 +442,7 @@ TEST_F(KubeLive, AControllerReachesItsStateAndThenRests) {
                   done);
   });
   ASSERT_TRUE(meddled);
-  // Two events: the edit and its undoing. Before both have arrived, the copy looks unchanged.
+  // Waits for two events: the edit, and the controller's write that undoes it. Until both arrive, the copy looks unchanged.
   const std::string edited = core::get_string(*meddled, {"metadata", "resourceVersion"});
   ASSERT_TRUE(wait_for([&] { return version() != before && version() != edited; }));
   EXPECT_EQ(copy_text(), "one");

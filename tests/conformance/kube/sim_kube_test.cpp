@@ -1,5 +1,5 @@
 // Sends the same requests to a real API server (that of KUBECONFIG) and to SimKube's. The answers must be the same, except for
-// what differs by nature: revisions, uids, times, owners' records. Skipped if KUBECONFIG is not set.
+// fields that differ between any two servers, such as revisions, uids and times. Skipped if KUBECONFIG is not set.
 //
 // Works in a namespace of its own that it deletes at the end. Keeps the real cluster's controllers away from the compared
 // objects: pods name a scheduler that does not exist, sets have no replicas.
@@ -192,7 +192,7 @@ class SimKubeConformance : public testing::Test {
     if (pair == nullptr) GTEST_SKIP() << "KUBECONFIG is not set";
   }
 
-  /// Sends one request to both. The real answer must contain the simulator's, and may have more (defaults).
+  /// Sends one request to both servers. Returns how the answers differ, or "". The real answer may have more fields (defaults).
   static std::string compare(const net::HttpRequest& request) {
     const Client::Answer real = pair->real.call(request);
     const Client::Answer sim = pair->sim.call(request);
@@ -364,7 +364,7 @@ TEST_F(SimKubeConformance, DeletesAndEvictionsKnowTheirPreconditions) {
       "automountServiceAccountToken": false, "containers": [{"name": "c", "image": "i:1"}]}})";
   };
   // Every 20 seconds, Kubernetes' pod garbage collector fails pods that are being deleted and were never scheduled. So the test
-  // waits until it has failed the pod "bait". Then there is time for the pod "held".
+  // waits until it has failed the pod "bait". Then nearly 20 seconds remain before it could fail the pod "held".
   const auto collected = [&] { return pair->real.call({"GET", bait}).body.find("\"phase\":\"Failed\"") != std::string::npos; };
   (void)pair->real.call({"POST", kPods, {{"content-type", "application/json"}}, held_pod("bait")});
   (void)pair->real.call({"DELETE", bait});

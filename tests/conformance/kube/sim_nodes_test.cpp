@@ -23,9 +23,9 @@ using namespace std::chrono_literals;
 /// Any image on the nodes that has a shell. SLURMD_IMAGE replaces it where the newest release is not available.
 const char* const kImage = std::getenv("SLURMD_IMAGE") == nullptr ? "local/slurmd:26.05" : std::getenv("SLURMD_IMAGE");
 
-// ENDS seconds: ends with CODE after this time; else at SIGTERM. DEAF: ignores SIGTERM. READY seconds: when the probe begins to
-// succeed; STARTS: the same for the startup probe. LIVES: when the liveness probe begins to fail. WANT: what the probe must
-// find in /etc/conf/key.
+// ENDS: the seconds until the program ends with CODE. Without ENDS, it ends at SIGTERM. DEAF: the program ignores SIGTERM.
+// READY, STARTS: the seconds until the readiness probe and the startup probe succeed. LIVES: the seconds until the liveness
+// probe fails. WANT: the text that the readiness probe must find in /etc/conf/key.
 constexpr const char* kProgram =
     "if [ \"$DEAF\" ]; then trap '' TERM; else trap 'exit 0' TERM; fi;"
     " [ -z \"$STARTS\" ] || { sleep $STARTS; touch /tmp/started; } & [ -z \"$LIVES\" ] || { sleep $LIVES; touch /tmp/dead; } &"
@@ -170,7 +170,7 @@ class SimCluster final : public Cluster {
   void start_node(const std::string& node) override { kube_.nodes().restart_node(node); }
 
  private:
-  /// Makes reports so fast that no report hides the state before it.
+  /// Makes the kubelets report at once, so that every state of a pod is reported.
   static SimKubeOptions options() {
     SimKubeOptions out;
     out.kubelets.most_report = out.kubelets.slowest_report = out.kubelets.least_report;
@@ -252,7 +252,8 @@ class Scene {
     (void)must(200, "DELETE", at(plural, name), options);
   }
 
-  /// Watches a kind from now on: objects in this namespace; of namespaces, only this one; of nodes, only the one to lose.
+  /// Watches the objects of a kind in this namespace from now on. Of namespaces, watches only this one; of nodes, only
+  /// kLostNode.
   void watch(const std::string& plural) {
     const std::string target = plural == "namespaces" ? "/api/v1/namespaces?fieldSelector=metadata.name%3D" + ns_
                                : plural == "nodes"    ? at("nodes") + "?fieldSelector=metadata.name%3D" + kLostNode
@@ -300,7 +301,7 @@ class Scene {
   }
   /// Returns the number of events so far.
   [[nodiscard]] std::size_t events() const { return events_.size(); }
-  /// Returns the first good state that was watched after this many events. It may be over by now.
+  /// Waits for a good state of the object after the first `after` events, and returns it. The object may have changed since.
   Json wait_event(std::size_t after, const std::string& plural, const std::string& name, const std::string& what,
                   const std::function<bool(const Json&)>& good) {
     std::size_t next = after;
@@ -636,7 +637,7 @@ TEST(SimNodesConformance, BookmarksTellHowFarAWatchIs) {
     };
     const auto marked = watch(version(made), "&allowWatchBookmarks=true");
     const auto unmarked = watch(version(made), "");
-    // The object is not selected, so only a bookmark shows how far the watch is.
+    // The watch does not select this object, so only a bookmark shows that the watch has passed its creation.
     const Json other = s.must(201, "POST", s.at("configmaps"), config_map("other"));
     s.wait("a bookmark", [&] { return marked->ends_with('\n'); });
     Json bookmark = first(*marked);
@@ -1107,7 +1108,7 @@ TEST(SimNodesConformance, OtherProbesWaitForTheStartupProbe) {
       s.wait_object("pods", name, "ready", [](const Json& o) { return holds(o, "Ready"); });
     s.wait("a restart", [&] { return s.was("pods", "never", runs_of, "x1"); });
     s.note_history("pods", "slow", runs_of);
-    // Reports may or may not show it as started before it is ready, so `started` is not noted here.
+    // A report may or may not show the container as started before it is ready, so `started` is not noted here.
     s.note_history("pods", "unprobed", [](const Json& o) { return phase_of(o) == "Running" ? containers_of(o) : ""; });
     s.note_history("pods", "never", runs_of, "x1");
   });
@@ -1288,7 +1289,8 @@ TEST(SimNodesConformance, AChangedPodLooksAtItsFilesAnew) {
 /// The longest delay of a kubelet, plus the probe and the report.
 constexpr core::Duration kFilesLag = KubeletOptions{}.most_files + core::Duration{10000};
 
-/// Begins to wait in the real cluster before all tests, and ends in the last one, so that other tests run meanwhile.
+/// Changes a mounted ConfigMap in the real cluster before all tests. The last test waits until the pod reads the new file, so
+/// that the other tests run meanwhile.
 struct FilesLag : testing::Environment {
   void SetUp() override {
     if (std::getenv("KUBECONFIG") == nullptr) return;

@@ -150,7 +150,7 @@ TEST_P(SlurmTest, ATableWithoutChangesSaysSo) {
   }
   EXPECT_TRUE(unchanged);
 
-  // Only nodes change: slurmrestd before 26.05.3 fails then, and the client reads the whole table.
+  // Changes a node, but no partition. Then slurmrestd before 26.05.3 fails, and the client requests the whole table.
   ASSERT_TRUE(update("n1", "DRAIN", "slurm-operator: x"));
   const auto changed = nodes(later_nodes->last_update);
   ASSERT_TRUE(changed) << changed.error().message;
@@ -431,7 +431,7 @@ TEST_P(SlurmTest, TheJobsOfADrainThatTimedOutAreRequeuedOrCancelled) {
     ASSERT_TRUE(requeued) << requeued.error().message;
     EXPECT_EQ(*requeued, (core::Json{{"ended", {std::to_string(job)}}}));
     EXPECT_TRUE(job_becomes(job, "PENDING"));
-    // A job that does not run is left alone.
+    // Requeueing a job that does not run has no effect.
     EXPECT_TRUE(ask<void>([&](auto done) { client->requeue_job(std::to_string(job), std::move(done)); }));
     world->cancel(job);
     EXPECT_TRUE(job_becomes(job, "CANCELLED"));
@@ -488,7 +488,7 @@ TEST_P(SlurmTest, ASuspendedJobHidesItselfFromTheNodeAndIsSeenAllTheSame) {
   EXPECT_EQ(job_state(job), "SUSPENDED");
 }
 
-// This is why the operator looks at the jobs before it deletes a node.
+// Because Slurm does so, the operator itself checks the jobs of a node before it deletes the node.
 TEST_P(SlurmTest, SlurmItselfDeletesANodeUnderASuspendedJob) {
   const std::int64_t job = world->submit("n2", 300s);
   ASSERT_TRUE(job_becomes(job, "RUNNING"));

@@ -38,7 +38,7 @@ class SlurmConf : public SlurmTest {
       const std::size_t equals = line.find(" = ");
       if (equals != std::string::npos) out.config[trimmed(line.substr(0, equals))] = trimmed(line.substr(equals + 3));
     }
-    // These depend on the time, or on the text itself.
+    // The values of these keys depend on the time, or on the exact text of the file.
     for (const char* key : {"BOOT_TIME", "HASH_VAL", "NEXT_JOB_ID"}) out.config.erase(key);
     std::istringstream partitions(world->show("partition"));
     for (std::string line; std::getline(partitions, line);) {

@@ -68,7 +68,7 @@ class ExternalTest : public SlurmTest {
     if (!reason.empty()) body["reason"] = reason;
     return rest("POST", "node/" + name, body);
   }
-  /// Submits a job for one external node with 100 MiB.
+  /// Submits an external job that needs one external node and 100 MiB on it. `more` overrides fields of the request.
   Answer submit(Json more = Json::object()) {
     Json job{
         {"flags", {"EXTERNAL_JOB"}}, {"name", "x"}, {"nodes", "1"}, {"memory_per_node", 100}, {"excluded_nodes", {"n1", "n2"}}};
@@ -86,11 +86,11 @@ class ExternalTest : public SlurmTest {
     return rows.empty() ? Json::object() : rows.front();
   }
   Json node_row(const std::string& name) {
-    (void)rest("GET", "nodes/");  // slurmctld counts what is allocated for a request for the table only
+    (void)rest("GET", "nodes/");  // only a request for the whole table makes slurmctld count what is allocated
     const Json rows = rest("GET", "node/" + name).body.value("nodes", Json::array());
     return rows.empty() ? Json::object() : rows.front();
   }
-  /// Returns "PENDING Resources".
+  /// Returns the job's state and reason, such as "PENDING Resources"; "absent" if the job is not listed.
   std::string why(std::int64_t id) {
     const Json row = job_row(id);
     return row.empty() ? "absent" : row["job_state"].front().get<std::string>() + " " + row["state_reason"].get<std::string>();
@@ -364,7 +364,7 @@ TEST_P(ExternalTest, CommentsAreChangedUntilTheJobEnds) {
   EXPECT_EQ(rest("POST", path, {{"comment", "exit code 3"}, {"admin_comment", "ours"}}).status, 200);
   EXPECT_EQ(job_row(id)["comment"], "exit code 3");
   EXPECT_EQ(job_row(id)["admin_comment"], "ours");
-  // slurmctld has no such field to set: it is slurmdbd's.
+  // slurmctld cannot set this field, which exists only in slurmdbd.
   const Answer code = rest("POST", path, {{"derived_exit_code", 3}});
   EXPECT_EQ(code.status, 200);
   EXPECT_THAT(code.warnings(), HasSubstr("unknown field"));
@@ -463,7 +463,8 @@ TEST_P(ExternalTest, ADownOfItsNodeEndsIt) {
   EXPECT_EQ(job_row(id)["nodes"], "x1");
 }
 
-/// slurmctld tells the nodes of the job, and takes the silence of an external node for that of a slurmd.
+/// slurmctld sends the suspension to the nodes of the job. An external node does not answer, so slurmctld treats it like a node
+/// whose slurmd is silent.
 TEST_P(ExternalTest, AfterASuspensionItsNodeGetsNoJobUntilItIsCreatedAgain) {
   ASSERT_EQ(make("x1", " NodeAddr=127.0.0.1").status, 200);
   const std::int64_t id = submitted();

@@ -65,11 +65,12 @@ class SlurmRules : public SlurmTest {
     world->configure(lines);
     const auto loaded = ask<void>([&](auto done) { client->reconfigure(std::move(done)); });
     EXPECT_TRUE(loaded) << error_of(loaded);
-    // A registration under way would end a DOWN of the next step. Not every slurmd here registers.
+    // A late registration would end a DOWN that the test sets next. Some slurmds of these tests never register, so this wait is
+    // limited.
     for (const auto& [name, start] : before) registers_after(name, start, 20s);
     pass(kApart);
   }
-  /// Sends SIGHUP to its slurmd, and waits until slurmctld has the registration that follows.
+  /// Sends SIGHUP to the node's slurmd, and waits until slurmctld has the registration that follows.
   void reload(const std::string& name) {
     const auto before = slurmd_start(name);
     pass(kApart);  // Start times of slurmd are in whole seconds.
@@ -124,7 +125,7 @@ class SlurmRules : public SlurmTest {
     const Json* nodes = answer ? core::find(*answer, {"nodes"}) : nullptr;
     return nodes == nullptr || nodes->empty() ? Json() : nodes->front().value(key, Json());
   }
-  /// Returns true if the node does not register by itself in this time. A node that does not do so now never does.
+  /// Returns true if the node has no record after this time. A node that has not registered by then never does by itself.
   bool stays_absent(const std::string& name, core::Duration time = 3s) {
     pass(time);
     return state(name) == "absent";
@@ -156,14 +157,14 @@ TEST_P(SlurmRules, WhatLacksResourcesIsDrainedAndInvalid) {
                         R"(Low RealMemory \(reported:\d+ < 100\.00% of configured:9000000\))");
   EXPECT_TRUE(std::regex_match(reason("big"), text)) << reason("big");
   EXPECT_EQ(field("big", "reason_set_by_user"), "slurm");
-  // Nobody can free the node.
+  // slurmctld refuses every update that would return the node to service.
   for (const char* word : {"RESUME", "UNDRAIN", "IDLE"}) {
     const auto freed = update("big", word);
     ASSERT_FALSE(freed) << word;
     EXPECT_EQ(freed.error().code, ErrorCode::kInvalid) << freed.error().message;
     EXPECT_EQ(freed.error().reason, before_26_05() ? "2028" : "2180");
   }
-  // A reason lasts until the next registration, which does not end a DOWN.
+  // The next registration replaces another reason by Slurm's own, and does not end a DOWN.
   ASSERT_TRUE(update("big", "DRAIN", "slurm-operator: x"));
   EXPECT_EQ(reason("big"), "slurm-operator: x");
   ASSERT_TRUE(update("big", "DOWN", "slurm-operator: y"));
@@ -390,7 +391,7 @@ TEST_P(SlurmRules, RestMakesReservationsFrom25_05) {
   const plan::ActResult again = run(slurm::make_reservation(kCluster, wish));
   ASSERT_FALSE(again.value);
   EXPECT_EQ(again.value.error().code, ErrorCode::kConflict);
-  // Slurm refuses a start long ago.
+  // Slurm refuses a start time that is long past.
   wish.name = "late";
   wish.start = world->loop().clock().wall() - 3600s;
   const plan::ActResult late = run(slurm::make_reservation(kCluster, wish));
@@ -411,7 +412,7 @@ TEST_P(SlurmRules, AMaintenanceIgnoresWhatRunsAndKeepsTheRestAway) {
   const auto set = [&](std::vector<std::string> nodes) {
     return ask<void>([&](auto done) { client->set_reservation_nodes("maint", nodes, std::move(done)); });
   };
-  // Nodes can be added and removed while it is active. Slurm ignores an unknown name.
+  // Nodes can be added and removed while the reservation is active. Slurm ignores the name of an unknown node.
   ASSERT_TRUE(set({"n1", "n2", "n77"}));
   EXPECT_EQ(nodes_of(reservation("maint")), "n1,n2");
   ASSERT_TRUE(becomes("n2", "IDLE+MAINTENANCE+RESERVED"));
@@ -441,7 +442,7 @@ TEST_P(SlurmRules, AReservationThatRecursMovesOn) {
   ASSERT_TRUE(first);
   EXPECT_TRUE(first->flags.contains("DAILY"));
   ASSERT_TRUE(becomes("n1", "IDLE", 120s));
-  // The nodes are free a moment before the reservation moves on.
+  // The nodes are free a moment before the reservation shows its next occurrence.
   std::optional<slurm::Reservation> next = reservation("maint");
   for (int i = 0; i < 60 && next && next->start == first->start; ++i) {
     pass(1s);

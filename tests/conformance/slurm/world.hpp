@@ -60,8 +60,9 @@ class World {
   [[nodiscard]] virtual std::string slurmctld_host() = 0;
   [[nodiscard]] virtual std::string nobody() { return "127.255.255.255"; }
   [[nodiscard]] virtual std::uint16_t slurmctld_port() = 0;
-  /// Writes a slurm.jwks for slurmctld ("") or a node, with keys of these kids. `use_default`, or else the first, is in use.
-  /// Without kids, removes the file, so that slurm.key, which all have, is used again. Does not reconfigure anything.
+  /// Writes a slurm.jwks for slurmctld ("") or a node, with keys of these kids. `use_default` is the kid of the key that signs;
+  /// "" means the first. Without kids, removes the file: then slurm.key, which all daemons have, is used again. No daemon is
+  /// reconfigured.
   virtual void set_keys(const std::string& host, const std::vector<std::string>& kids, const std::string& use_default = "") = 0;
   /// Returns the status of an HTTP GET to slurmctld ("") or to the slurmd of a node; 0 if there is no HTTP answer.
   [[nodiscard]] virtual int http_status(const std::string& host, const std::string& path) = 0;
