@@ -22,10 +22,10 @@ namespace sim {
 /// The cause of the end of a job.
 enum class Blame {
   // Excused causes:
-  kUser,   ///< A user deleted the job's worker, or a pending job's NodeSet, or chose to have no volume.
-  kAdmin,  ///< An administrator set the node DOWN, deleted its record, or freed it while the operator deleted the worker.
-  kAccident,  ///< The machine or pod had just failed or returned, a site's script failed, or a Pending worker was evicted.
-  kPolicy,    ///< The operator ended the job in accordance with the NodeSet's drain policy.
+  kUser,         ///< A user deleted the job's worker, or a pending job's NodeSet, or chose to have no volume.
+  kAdmin,        ///< An administrator set the node DOWN, deleted its record, or freed it while the operator deleted the worker.
+  kAccident,     ///< The machine or pod had just failed or returned, a site's script failed, or a Pending worker was evicted.
+  kPolicy,       ///< The operator ended the job in accordance with the NodeSet's drain policy.
   kClusterEnds,  ///< A user deleted the Controller, which is gone or does not drain.
   kLongProlog,   ///< slurmctld restarted or reconfigured after jobs had been in prologs for a minute.
   // Causes that are not excused:
