@@ -1370,6 +1370,25 @@ def the_auth_key_rotates_under_jobs(site):
 
 
 @test(hosts=1)
+def a_pool_that_slurmctld_refuses_does_not_end_a_rotation(site):
+    with_pool(site)
+    ready_to_rotate(site)
+    site.enlist("h1")
+    site.ready("gpu-1")
+    site.pool("bad", "--partition", "TRESBillingWeights=nothing=1")
+    wait("the pool has a problem", lambda: "slurmctld refused the pool file" in site.pools()["bad"]["problem"], LIMIT)
+    job = site.submit("--mem=100")
+    out = site.out("ctl", "slurm-enlist", "rotate", "--wait", str(6 * LIMIT))
+    expect(rotation(site)["result"].startswith("done"), f"it says {out}")
+    kids, signer = key_ids(site, "h1")
+    expect(kids == [signer] and signer != "first", f"the keys are {kids}")
+    wait("the pool still has its problem", lambda: "slurmctld refused the pool file" in site.pools()["bad"]["problem"], LIMIT)
+    site.ends_well(job, "h1")
+    site.run("ctl", "slurm-enlist", "pool", "remove", "bad", "--wait", str(LIMIT))
+    site.ready("gpu-1")
+
+
+@test(hosts=1)
 def the_auth_key_changes_its_file_under_a_job(site):
     """From slurm.key to slurm.jwks and back, with the same key: one file is left, and slurmd signs with it."""
     with_pool(site)
