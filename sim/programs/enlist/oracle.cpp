@@ -221,7 +221,9 @@ void EnlistOracle::check_forgotten(const enlist::Node& node) {
   if (node.report.left) {
     if (host != hosts_.end()) clean_.insert(host->get());
     const SimNode* record = slurm_.node(node.name);
-    if (record != nullptr && record->instance_id == node.report.instance_id) wrong("which is in Slurm");
+    // A slurmctld that was killed may have the record again. The coordinator deletes it when it has seen it.
+    const bool seen = slurm_.up_since() < read_all_;
+    if (record != nullptr && record->instance_id == node.report.instance_id && seen) wrong("which is in Slurm");
     return;
   }
   if (host != hosts_.end()) abandoned_[node.key] = node.name;

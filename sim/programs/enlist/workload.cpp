@@ -332,10 +332,10 @@ void EnlistWorkload::stop_slurmctld(bool loses_state) {
   world_.loop().after(between(500, 60000), [&slurm] { (void)slurm.start(); });
 }
 
-void EnlistWorkload::kill_slurmctld() {
+void EnlistWorkload::kill_slurmctld(Duration unsaved) {
   SimSlurm& slurm = program_.slurm();
   note("slurmctld is killed before it has saved its state");
-  slurm.kill(between(0, 6000));
+  slurm.kill(unsaved);
   world_.loop().after(between(500, 60000), [&slurm] { (void)slurm.start(); });
 }
 
@@ -356,12 +356,12 @@ void EnlistWorkload::fill_slurm_actions(std::vector<Action>& out) {
                    (void)slurm.delete_node(node, kAdmin);
                  }});
   out.push_back({2, [this] { stop_slurmctld(false); }});
-  out.push_back({1, [this] { kill_slurmctld(); }});
-  out.push_back({2, [this] {
+  out.push_back({1, [this] { kill_slurmctld(between(0, 6000)); }});
+  out.push_back({5, [this] {
                    note("slurmctld will be killed soon after a deletion");
                    program_.oracle().on_deleted = [this] {
                      program_.oracle().on_deleted = nullptr;
-                     world_.loop().after(between(0, 5000), [this] { kill_slurmctld(); });
+                     world_.loop().after(between(0, 5000), [this] { kill_slurmctld(6s); });
                    };
                  }});
   out.push_back({1, [this] { stop_slurmctld(true); }});

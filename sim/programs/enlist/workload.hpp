@@ -41,7 +41,7 @@ class EnlistWorkload final : public Workload {
   void fill_host_actions(std::vector<Action>& out);
   void fill_slurm_actions(std::vector<Action>& out);
   void stop_slurmctld(bool loses_state);
-  void kill_slurmctld();
+  void kill_slurmctld(core::Duration unsaved);
   void lose_registrations();
   void heal();
   /// Passes the outcome of requests whose answer was lost to the oracle, as the coordinator's records show it.
