@@ -222,7 +222,7 @@ void EnlistOracle::check_forgotten(const enlist::Node& node) {
     if (host != hosts_.end()) clean_.insert(host->get());
     const SimNode* record = slurm_.node(node.name);
     // A slurmctld that was killed may have the record again. The coordinator deletes it when it has seen it.
-    const bool seen = slurm_.up_since() < read_all_;
+    const bool seen = loop_.clock().mono() - slurm_.up_since() > kOld;
     if (record != nullptr && record->instance_id == node.report.instance_id && seen) wrong("which is in Slurm");
     return;
   }
