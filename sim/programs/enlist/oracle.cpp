@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/base64.hpp"
+#include "enlist/coordinator/departed.hpp"
 #include "enlist/coordinator/pools_acts.hpp"
 #include "enlist/rules/judge.hpp"
 #include "enlist/rules/node_conf.hpp"
@@ -195,6 +196,15 @@ void EnlistOracle::stores(const enlist::Changes& changes) {
       check_forgotten(before->second);
     }
   }
+  for (const std::string& name : enlist::departed_nodes(disk_.values)) {
+    const auto after = changes.values.find(enlist::departed_value(name));
+    const bool forgets = after != changes.values.end() && !after->second && !changes.nodes.contains(name);
+    const auto node = enlist::departed_node(disk_.values, name);
+    const SimNode* record = slurm_.node(name);
+    if (forgets && node && record != nullptr &&
+        (record->instance_id == node->confirmed || record->instance_id == node->report.instance_id))
+      violation("the coordinator forgets the departed node " + name + ", which is in Slurm");
+  }
   for (const auto& [name, after] : changes.pools) {
     if (after) {
       gone_pools_.erase(name);
@@ -220,10 +230,6 @@ void EnlistOracle::check_forgotten(const enlist::Node& node) {
   const auto host = std::ranges::find(hosts_, node.key, [](const auto& one) { return one->fingerprint(); });
   if (node.report.left) {
     if (host != hosts_.end()) clean_.insert(host->get());
-    const SimNode* record = slurm_.node(node.name);
-    // A slurmctld that was killed may have the record again. The coordinator deletes it when it has seen it.
-    const bool seen = loop_.clock().mono() - slurm_.up_since() > kOld;
-    if (record != nullptr && record->instance_id == node.report.instance_id && seen) wrong("which is in Slurm");
     return;
   }
   if (host != hosts_.end()) abandoned_[node.key] = node.name;
