@@ -72,11 +72,12 @@ using KubeNodes = std::vector<std::shared_ptr<const kube::NodeRecord>>;
 /// Returns all `nodes` as hosts. Host::fit tells whether workers of the NodeSet fit the Kubernetes node.
 [[nodiscard]] Hosts find_hosts(const api::NodeSetSpec& spec, const KubeNodes& nodes);
 
-/// Decides which Kubernetes nodes (hosts) should have a worker. If several hosts would give their workers the same name, only
-/// one of them gets a worker: the host whose existing worker (in `pods`) has that name, or else the oldest host.
+/// Decides which Kubernetes nodes (hosts) should have a worker. If several hosts would give their workers the same name, one
+/// host takes precedence: the host whose existing worker (in `pods`) has that name, or else the oldest host. The other hosts
+/// get no new worker.
 void settle_hosts(Hosts& hosts, const std::vector<kube::PodPtr>& pods, std::string_view nodeset, bool named_after_hosts);
 
-/// True if a change of a Kubernetes node may change whether a worker belongs there, or how that worker is named.
+/// True if a change of a Kubernetes node might change whether a worker belongs on the node, or how that worker is named.
 [[nodiscard]] bool matters_to_daemons(const kube::NodeRecord& before, const kube::NodeRecord& after);
 
 }  // namespace op::nodeset

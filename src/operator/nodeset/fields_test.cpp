@@ -120,18 +120,17 @@ TEST(Fields, EachOfANodeSetHasAnEffectThatIsTakenBack) {
     "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Delete", "whenScaled": "Delete"}, "minReadySeconds": 5,
     "ordinalPadding": 3, "pinToNode": true, "nodeFeatureLabels": ["rack"], "workloadDisruptionPolicy": "WhenBusy",
     "oversubscribeNode": true})");
-  const op::testing::Findings wanted{{"ssh.sssdConfRef.optional", "told"},
-                                     // This test has only two revisions, and both are kept.
-                                     {"revisionHistoryLimit", "no effect when it changes"},
-                                     // The first field has an effect with ScheduledUpdate, the second with DaemonSet: see the
-                                     // scenarios scheduled* and daemonset*.
-                                     {"updateStrategy.scheduledUpdate", "no effect"},
-                                     {"pruneSlurmNodeRecords", "no effect"},
-                                     // The controller of Controllers creates the partition: see the scenario nodeset_joins.
-                                     {"partition.config", "no effect when it is set"},
-                                     // nodeFeatureLabels has an effect with the labels of real nodes: see
-                                     // workers_know_their_kubernetes_nodes in tests/e2e/run.py.
-                                     {"nodeFeatureLabels", "no effect"}};
+  const op::testing::Findings wanted{
+      {"ssh.sssdConfRef.optional", "told"},
+      // This test has only two revisions, and both are kept.
+      {"revisionHistoryLimit", "no effect when it changes"},
+      // The first has an effect with ScheduledUpdate, the second with DaemonSet: see scenarios scheduled* and daemonset*.
+      {"updateStrategy.scheduledUpdate", "no effect"},
+      {"pruneSlurmNodeRecords", "no effect"},
+      // The controller of Controllers creates the partition: see the scenario nodeset_joins.
+      {"partition.config", "no effect when it is set"},
+      // This has an effect with the labels of real nodes: see workers_know_their_kubernetes_nodes in tests/e2e/run.py.
+      {"nodeFeatureLabels", "no effect"}};
   EXPECT_EQ(op::testing::field_findings("NodeSet", base, kStates), wanted);
 }
 

@@ -85,7 +85,8 @@ class Maintenance {
           fmt::format("spec.updateStrategy.type: ScheduledUpdate needs a reservation, which slurmrestd {} cannot make (25.05 "
                       "and later can): no worker is updated. Upgrade Slurm, or use RollingUpdate",
                       view_.in.snapshot->capabilities.release));
-      // An earlier reservation may exist, but cannot be read now. The deletion of a NodeSet does not wait for that reservation.
+      // An earlier reservation might exist, but cannot be read now. The deletion of a NodeSet does not wait for that
+      // reservation.
       if (view_.in.meta().terminating()) release();
     } else if (read()) {
       keep();

@@ -19,7 +19,7 @@ struct NodeLoss {
   std::string since{};
   bool confirmed = false;
   [[nodiscard]] bool any() const { return before > 0; }
-  /// True if the operator must not delete workers whose nodes no longer match.
+  /// True if it is no sufficient reason for the deletion of a worker that its node does not match.
   [[nodiscard]] bool holds() const { return any() && !confirmed; }
   /// Returns the message of the condition: "only 1 of 6 ...". told_loss() parses it.
   [[nodiscard]] std::string text() const;

@@ -22,7 +22,7 @@ struct Options {
   std::string worker_priority_class = {};        ///< Priority class if the NodeSet names none. "": the cluster's default.
   /// Keys of taints that announce the end of a Kubernetes node.
   std::vector<std::string> drain_taints{api::kDrainTaints.begin(), api::kDrainTaints.end()};
-  /// Types of conditions of Kubernetes nodes whose messages are added to the reasons of drains for cordons.
+  /// Types of Kubernetes node conditions. If a cordon causes a drain, the messages of these conditions are added to its reason.
   std::vector<std::string> propagated_conditions = {};
 };
 

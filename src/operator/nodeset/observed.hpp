@@ -162,7 +162,7 @@ struct Observed {
   core::MonoTime mono;
   plan::Outcomes outcomes;
 
-  kube::ObjectPtr object;  ///< The NodeSet as stored. Null: it is gone, and nothing else is filled in.
+  kube::ObjectPtr object;  ///< The NodeSet as stored. Null: the NodeSet is gone, and no other fact is set.
   api::NodeSet nodeset;    ///< The parsed `object`.
   std::string invalid;     ///< Why the spec cannot be parsed. Then `nodeset` has only controllerRef and the status.
 
@@ -192,7 +192,7 @@ struct Observed {
   std::map<std::string, KubeNode, std::less<>> nodes;
   /// All Kubernetes nodes, with scalingMode DaemonSet.
   Hosts hosts;
-  bool reads_kube_nodes = true;  ///< True if the operator may read Kubernetes nodes.
+  bool reads_kube_nodes = true;  ///< True if the operator is allowed to read Kubernetes nodes.
   bool no_kube_nodes = false;    ///< Kubernetes reports no node at all.
   /// Only with scalingMode DaemonSet and pruneSlurmNodeRecords. Kubernetes nodes that are no longer known, although Slurm's
   /// records of workers name them as hosts.
@@ -200,7 +200,7 @@ struct Observed {
   std::set<std::string, std::less<>> other_workers;            ///< With hostNetwork: Slurm nodes of workers that are not ours.
   std::map<LiveObject, LiveAnswer> live;                       ///< The API server's direct answers in this pass.
   slurm::SnapshotPtr snapshot;                                 ///< Null: no slurmrestd is known.
-  /// Slurm nodes whose names belong to no known worker of the cluster, but whose slurmd may run in a worker of ours and have
+  /// Slurm nodes whose names belong to no known worker of the cluster, but whose slurmd might run in a worker of ours and have
   /// registered under another name. See find_strays().
   std::vector<const slurm::Node*> strays;
   std::string cluster_domain = "cluster.local";
@@ -278,10 +278,10 @@ void conclude(Observed& observed, const plan::Facts& answers, const plan::Observ
 /// Returns Observed::strays: nodes with our feature, with a comment that names a pod like ours, or with the hostname of one of
 /// our pods.
 [[nodiscard]] std::vector<const slurm::Node*> find_strays(const Observed& observed);
-/// Returns the Slurm node of a worker, or null. slurmd may have registered under an unexpected name: with host networking,
+/// Returns the Slurm node of a worker, or null. slurmd might have registered under an unexpected name: with host networking,
 /// workers of earlier releases used the name of the host, and options of slurmd can set a name. Until the name is written on
 /// the pod, the node is identified by our feature or comment, by a slurmd that fits the pod, and by the hostname or, with host
-/// networking, by the address of the pod or the first label of the name of its Kubernetes node. Returns null if two nodes fit.
+/// networking, by the pod's address or by the first DNS label of the Kubernetes node's name. Returns null if two nodes fit.
 [[nodiscard]] const slurm::Node* find_slurm_node(const Observed& observed, const kube::PodRecord& worker);
 /// Returns a Slurm node other than `known` that might belong to the worker and that runs or accepts jobs, or null. `known` is
 /// the node with the worker's name, or null if Slurm has no such node.

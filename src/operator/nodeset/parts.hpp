@@ -98,7 +98,7 @@ struct Rollout {
   std::string unanswered;  ///< Why the API server gave no usable answer. "": it answered.
   /// Why the API server would refuse the new pod. In this case, the update does not begin. "": no refusal is known.
   std::string refusal;
-  std::optional<Change> change{};  ///< When this result may change.
+  std::optional<Change> change{};  ///< When this result might change.
 };
 
 /// Workers of the NodeSet's previous scalingMode.
@@ -106,7 +106,7 @@ struct Switching {
   std::size_t left = 0;            ///< Number of workers that are still to be replaced.
   std::vector<std::string> kept;   ///< Why some workers are not replaced for now.
   bool waits = false;              ///< Some workers wait because of maxUnavailable.
-  std::optional<Change> change{};  ///< When this result may change.
+  std::optional<Change> change{};  ///< When this result might change.
 };
 
 struct Fates {
@@ -118,13 +118,13 @@ struct Fates {
   WaitingJobsByNode waiting_jobs;
   std::vector<std::string> names_kept;  ///< Why workers do not get the names that their Kubernetes nodes now give them.
   bool asks_reservations = false;       ///< Records have to be deleted, but Slurm's reservations were not read recently.
-  std::vector<Change> changes;          ///< When a fate may change.
+  std::vector<Change> changes;          ///< When a fate might change.
 };
 
 /// The known problems of spec.extraConf and of slurmd's options. "": there is none.
 struct ExtraConf {
   std::string refusal;  ///< Why slurmd would exit, or might register under a wrong name. If set, no worker is created.
-  std::string doubts;   ///< The items that slurmd may not understand.
+  std::string doubts;   ///< The items that slurmd might not understand.
 };
 
 struct Vacancies {
@@ -167,7 +167,7 @@ struct MaintenanceResult {
     bool made;
   };
   std::optional<Note> note{};  ///< The content of the condition ReservationCreated. Empty: the condition is not set.
-  bool pending = false;        ///< The NodeSet's reservation may still exist.
+  bool pending = false;        ///< The NodeSet's reservation might still exist.
   Finalizer finalizer = Finalizer::kUnchanged;
 };
 
@@ -279,7 +279,7 @@ void keep_revisions(const View& view, const Workers& workers, Draft& draft);
 /// Returns the places for the missing workers: free ordinals or, with scalingMode DaemonSet, Kubernetes nodes.
 [[nodiscard]] Vacancies find_vacancies(const View& view, const Fates& fates, Draft& draft);
 [[nodiscard]] Finalizer adopt_orphans(const View& view, Draft& draft);
-/// Reports workers and NodeSets whose names in Slurm other NodeSets use as well.
+/// Reports conflicts of names in Slurm: another NodeSet also uses the name of a worker or of this NodeSet.
 void tell_name_conflicts(const View& view, const Workers& workers, const Vacancies& vacancies, Draft& draft);
 /// Creates the pods of vacant places. Call it only if there are no orphans to adopt.
 [[nodiscard]] Finalizer create_workers(const View& view, const Vacancies& vacancies, const ExtraConf& extra_conf,
@@ -348,7 +348,7 @@ void restore_drains(const View& view, Draft& draft);
 /// template changes in place.
 void keep_attributes(const View& view, const Workers& workers, Draft& draft);
 /// True if the Slurm node of a ready worker that stays has features of another Kubernetes node, or lacks features of its own
-/// Kubernetes node. Jobs may ask for these features. False if setting the features has failed.
+/// Kubernetes node. Jobs can require these features. False if setting the features has failed.
 [[nodiscard]] bool lacks_features(const View& view, const Worker& worker);
 /// Returns the features that a Kubernetes node's annotation and the node's `labels` name. Adds the prefix and skips invalid
 /// values.
@@ -424,7 +424,7 @@ void write_status(const View& view, const PassResult& result, Draft& draft);
 /// Returns when the last job of the worker ends, in milliseconds since the epoch: 0 if no job runs, INT64_MAX for a job without
 /// a limit or a suspended job.
 [[nodiscard]] std::int64_t deadline_rank(const Slot& worker);
-/// Tells whether the newest template replaces workers with earlier ones; see kAnnotationRolls.
+/// Tells whether the newest template replaces workers that have earlier templates: see kAnnotationRolls.
 enum class Rolls {
   kNo,
   kToBeRecorded,  ///< The newest template will replace workers, once its ControllerRevision records that.
@@ -481,7 +481,7 @@ struct Protection {
 /// The time until the next plan while deletions are stopped or Slurm's answers are in doubt. No event wakes the NodeSet when
 /// this state ends.
 inline constexpr core::Duration kDoubtAgain{1000};
-/// The largest number of workers, and of claims, that one pass creates.
+/// The largest number of workers that one pass creates. The same limit applies to claims.
 inline constexpr std::size_t kCreatesPerPass = 48;
 /// The condition reason for workers that are ready but have no node of their name in Slurm.
 inline constexpr const char* kNotRegistered = "SlurmNodeNotRegistered";
@@ -495,15 +495,16 @@ bool ask(const View& view, const LiveObject& object, Draft& draft);
 /// True if somebody deleted the record of a ready worker and no job needs the record. Such a worker must be replaced, unless it
 /// registers again.
 [[nodiscard]] bool lacks_record(const View& view, const Slot& worker);
-/// True if the worker's slurmd may register at any moment and the record of its name is from an earlier worker. The earlier
+/// True if the worker's slurmd might register at any moment and the record of its name is from an earlier worker. The earlier
 /// worker's record keeps the node drained. Without that record, Slurm would give jobs to the worker as to a new node.
 [[nodiscard]] bool may_register(const Slot& worker);
 /// True if slurmctld refuses to delete the idle node because the node is reserved. A repeated request would be refused as well.
 [[nodiscard]] bool reserved(const slurm::Node& node);
 /// True if the node's comment shows that its last worker was a worker of this NodeSet.
 [[nodiscard]] bool stamped_by_us(const View& view, const slurm::Node& node);
-/// True if Slurm refused the last slurmd of this node, and the node's reason is the one that slurmctld then sets. Each refused
-/// registration overwrites the reason. So any other reason is newer than the refusal or, before Slurm 26.05, may be older.
+/// True if Slurm refused the last slurmd of this node, and the node's reason is the reason that slurmctld sets for a refusal.
+/// Each refused registration overwrites the reason. So a different reason is newer than the refusal. Before Slurm 26.05, a
+/// different reason might also be older.
 [[nodiscard]] bool tells_refusal(const slurm::Node& node);
 /// True if an administrator's drain, fail or down also applies to the next worker of that name. While there is no worker, the
 /// record must then stay. False if the goal is not Goal::kServe. Also false if Slurm refuses the slurmd, because nobody can end

@@ -39,8 +39,8 @@ struct KubeNode {
 
 /// Tells whether a worker fits a Kubernetes node.
 struct Fit {
-  bool starts = false;  ///< A new worker may be created on the node.
-  bool stays = false;   ///< An existing worker may stay on the node. A taint NoSchedule only prevents new workers.
+  bool starts = false;  ///< A new worker is allowed on the node.
+  bool stays = false;   ///< An existing worker is allowed to stay. A taint NoSchedule only prevents new workers.
   [[nodiscard]] bool any() const { return starts || stays; }
   friend bool operator==(const Fit&, const Fit&) = default;
 };
@@ -48,7 +48,7 @@ struct Fit {
 /// A Kubernetes node as a place for a worker, with scalingMode DaemonSet.
 struct Host {
   Fit fit;
-  std::string slurm_node;  ///< The worker's name in Slurm and its hostname.
+  std::string slurm_node;  ///< The name of the worker in Slurm, and the worker's hostname.
   core::WallTime created;
   /// Another Kubernetes node that also gives its worker the name `slurm_node` and takes precedence. "": there is none.
   std::string twin{};
@@ -140,7 +140,7 @@ struct Slot {
   /// Set for a ready worker that was registered and whose node Slurm no longer has: since when the node has been missing,
   /// according to a condition of the pod.
   std::optional<core::WallTime> missing_since;
-  /// A user has confirmed that the node is lost. The worker may then be replaced although Slurm has lost many nodes.
+  /// A user has confirmed that the node is lost. The operator can then replace the worker although Slurm has lost many nodes.
   bool loss_confirmed = false;
   /// How long the operator has kept the node drained for the deletion of the worker. nullopt: the node is not drained for that
   /// deletion.

@@ -38,7 +38,7 @@ enum class NameOwner {
   kOtherWorker,   ///< A worker of another NodeSet has the name or will have it. Two slurmds of one name would take each other's
                   ///< jobs.
   kOtherNode,     ///< Slurm has a node of that name that this NodeSet did not create, for example a host of the site.
-  kUnknown,       ///< Slurm has not answered yet, and the node may be somebody else's.
+  kUnknown,       ///< Slurm has not answered yet, and the node might be somebody else's.
 };
 
 /// A wait of the pass: its reason, a message, and the time that is left.
@@ -62,9 +62,9 @@ class View {
   /// Returns "NodeSet default/cpu".
   [[nodiscard]] std::string self_text() const;
   /// True if deletions are stopped or Slurm's answers are in doubt (Observed::doubt). If deletions are stopped, nothing may be
-  /// deleted. If the answers are in doubt, only what does not depend on them may be deleted.
+  /// deleted. If the answers are in doubt, only deletions that do not depend on the answers are allowed.
   [[nodiscard]] bool stops() const { return in.stopped || !in.doubt.empty(); }
-  /// True if the spec has changed since the status was written, so that what failed before may work now.
+  /// True if the spec has changed since the status was written, so that steps that failed before might succeed now.
   [[nodiscard]] bool spec_changed() const { return in.meta().generation != in.nodeset.status.observed_generation; }
 
   /// True if Slurm has answered completely. This suffices for the status, and for acts that are checked when they are sent.
@@ -89,7 +89,7 @@ class View {
 
   /// True if the Slurm node belongs to one of our pods that has a place.
   [[nodiscard]] bool has_worker(std::string_view node) const { return worker_nodes_.contains(node); }
-  /// True if the Slurm node belongs, or may belong, to a pod that is to be adopted or that the operator does not manage.
+  /// True if the Slurm node belongs, or might belong, to a pod that is to be adopted or that the operator does not manage.
   [[nodiscard]] bool is_of_other_pod(std::string_view node) const;
   /// Returns the part of the workers' Slurm node names that precedes the ordinal.
   [[nodiscard]] std::string node_prefix() const;
@@ -114,8 +114,8 @@ class View {
   [[nodiscard]] const plan::Outcome* failure(const plan::StepId& id) const;
   /// Returns how long it takes until a failed step may be tried again. Not positive: it may be tried now.
   [[nodiscard]] core::Duration retry_in(const plan::StepId& id) const;
-  /// Returns a wait for something that may never happen. The wait is over once events have reported `note` for `limit` without
-  /// interruption.
+  /// Returns a wait for something that might never happen. The wait is over once events have reported `note` for `limit`
+  /// without interruption.
   [[nodiscard]] Wait wait_at_most(core::Duration limit, std::string_view reason, std::string note) const;
   /// Returns a step that reports an event about the NodeSet.
   [[nodiscard]] plan::Step event_step(std::string_view type, std::string_view reason, std::string_view action,

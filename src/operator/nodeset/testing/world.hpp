@@ -5,8 +5,8 @@
 //   world.run(plan_nodeset(world.observe()));   // creates pods
 //   world.start_pods();                          // they run and register
 //
-// The world refuses requests that the real servers refuse, as far as plans depend on that. It fails the test if a worker with a
-// running job is deleted. Unlike the simulator it has no faults, no delays and only one NodeSet.
+// The world refuses requests that the real servers refuse, as far as plans depend on that. The world fails the test if a worker
+// with a running job is deleted. Unlike the simulator, it has no faults, no delays and only one NodeSet.
 #pragma once
 
 #include <functional>
@@ -49,7 +49,7 @@ class World : public op::testing::World {
   void user_deletes(const std::string& name);
   /// A user deletes a pod whose kubelet is dead, so that its preStop hook does not run.
   void deleted_without_pre_stop(const std::string& name);
-  /// Removes terminating pods without finalizers. Their nodes go down.
+  /// Removes terminating pods that have no finalizers. The Slurm nodes of these pods go down.
   void finish_pods();
   /// Restarts the operator.
   void restart() override {
