@@ -1,6 +1,6 @@
-// Sets the attributes of a worker's Slurm node that its slurmd does not set: the features (for --constraint) and the topology
-// of the Kubernetes node, and the settings that a newer template changes in place. The Kubernetes node is known only after the
-// pod is scheduled, so the operator sets the attributes after slurmd has registered.
+// Sets those attributes of a worker's Slurm node that slurmd does not set: the Kubernetes node's features (for --constraint),
+// the Kubernetes node's topology, and the settings that a newer template changes in place. The Kubernetes node is known only
+// after the pod is scheduled, so the operator sets the attributes after slurmd has registered.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace op::nodeset {
 namespace {
 
 /// The largest number of Slurm nodes that one pass updates. Each node needs a request of its own, because the features that
-/// others set on it may differ.
+/// others set can differ from node to node.
 constexpr std::size_t kPerPass = 64;
 constexpr std::string_view kFeaturesAllowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/";
 
@@ -28,7 +28,7 @@ bool knows_host(const Worker& worker) {
   return worker.kube_node && worker.kube_node->known;
 }
 
-/// Returns the features that the worker's Kubernetes node gives to its Slurm node.
+/// Returns the features that the worker's Slurm node gets from the worker's Kubernetes node.
 slurm::OwnFeatures features_of_host(const Worker& worker) {
   if (!knows_host(worker)) return {};
   const Words& features = worker.kube_node->features;
@@ -40,26 +40,27 @@ std::optional<std::string> wanted_topology(const View& view, const Worker& worke
   if (!knows_host(worker) || !view.in.controller) return std::nullopt;
   const std::string& says = worker.kube_node->topology;
   const std::string& has = worker.record->topology;
-  // The Controller removes its topology file once no Slurm node uses a unit of that file. Set units of a user's own file only
-  // after the removal.
+  // The Controller removes its topology file once no Slurm node uses a unit of that file. Only after this removal, set units of
+  // a user's own file.
   if (view.in.controller->topology_goes && !is_from_labels(says) && (has.empty() || is_from_labels(has))) return "";
   if (!says.empty()) return says;
   if (const std::string& place = worker.kube_node->place; !place.empty()) {
     const api::Topology& spec = *view.in.controller->topology;
     if (has == place || has_place(view.in.controller->loaded_units, spec.type, place)) return place;
-    // slurmctld does not know the unit yet. A topology of an earlier spec on this node may be the cause, so remove it. It is
-    // recognized by its form, because the annotation of a new pod does not show the topology that its predecessor's node had.
+    // slurmctld does not know the unit yet. The cause might be that this node still has a topology of an earlier spec, so
+    // remove that topology. Recognize it by its form, because a new pod has no annotation about the topology that the previous
+    // pod's node had.
     const bool ours = !has.empty() && (is_from_labels(has) || has == worker.pod->meta.annotation(api::kAnnotationTopologySpec));
     return ours && !is_of(spec, has) ? std::optional<std::string>("") : std::nullopt;
   }
-  // Nothing sets a topology now. Remove the topology that this or a previous Kubernetes node had set.
+  // Nothing sets a topology now. Remove a topology that came from this Kubernetes node or from a previous one.
   const bool ours = !worker.pod->meta.annotation(api::kAnnotationTopologySpec).empty() ||
                     (view.in.controller->topology && is_from_labels(has));
   return ours ? std::optional<std::string>("") : std::nullopt;
 }
 
-/// True if the Controller wants the worker to have a topology, and the Kubernetes node has neither the annotation nor all
-/// labels for it.
+/// True if the Controller's spec.topology requires a topology, but the Kubernetes node has neither the topology annotation nor
+/// all required labels.
 bool lacks_place(const Worker& worker) {
   return knows_host(worker) && worker.kube_node->topology.empty() && !worker.kube_node->lacks.empty();
 }
@@ -142,8 +143,8 @@ void keep_attributes(const View& view, const Workers& workers, Draft& draft) {
     const bool other_topology = topology_update && topology && *topology != worker.record->topology;
     const bool noted = !topology || *topology == worker.pod->meta.annotation(api::kAnnotationTopologySpec);
     if (topology_update && !noted) {
-      // Record a new topology in the pass that sets it, so that a later pass knows what to remove. Record its removal only once
-      // Slurm has removed it.
+      // Record a new topology in the pass that sets it, so that a later pass knows what to remove. Record the removal of a
+      // topology only once Slurm has removed the topology.
       if (!topology->empty() || !other_topology) note_topology(worker, *topology, draft);
     }
     if (!other_features && !other_topology && !update.comment && !update.weight) continue;

@@ -32,7 +32,8 @@ constexpr std::string_view kLogVolume = "slurm-logfile";
 constexpr std::string_view kLogDir = "/var/log/slurm";
 constexpr std::string_view kLogPath = "/var/log/slurm/slurmd.log";
 
-/// slurmd waits ten seconds between its attempts to reach slurmctld. This script tries five times a second.
+/// slurmd waits ten seconds between its attempts to reach slurmctld. This script tries five times a second, so that a worker
+/// starts sooner.
 constexpr std::string_view kWaitScript =
     R"(until timeout 1 bash -c 'exec 3<>"/dev/tcp/$0/$1"' "$0" "$1" 2>/dev/null; do sleep 0.2; done)";
 
@@ -42,13 +43,13 @@ constexpr std::string_view kWaitScript =
 ///
 /// The hook keeps the reason of a drain, a fail or a down that neither the operator nor slurmctld has set. A drain or fail
 /// without a reason counts as set by somebody else. The hook also keeps the holds of our other programs (slurm/holds.hpp)
-/// unless they remain from a drain that has ended. It does not drain a node that others hold, because a drain would end a fail.
-/// It does nothing if the record is gone, as after a scale-in, or if somebody else's drain is complete, because the node would
-/// then stay DOWN after the end of that drain. After its own drain the hook reads the node again, so that the DOWN keeps what
-/// others have written in the meantime.
+/// unless the holds remain from a drain that has ended. The hook does not drain a node that others hold, because a drain would
+/// end a fail. The hook does nothing if the record is gone, as after a scale-in. It also does nothing if somebody else's drain
+/// is complete, because the node would stay DOWN after the end of that drain. After its own drain, the hook reads the node
+/// again, so that the DOWN keeps what others have written in the meantime.
 ///
-/// The function `look` sets s to Slurm's output for the node and r to the reason to write. It sets o if r is the operator's own
-/// reason.
+/// The shell function `look` sets s to Slurm's output for the node, and r to the reason to write. `look` sets o if r is the
+/// operator's own reason.
 constexpr std::string_view kPreStop =
     R"(timeout 3 sh -c 'n=$(hostname); look() { s=$(scontrol -o show node "$n") || return 1; o=;)"
     R"( r=$(printf "%s\n" "$s" | sed -n "/ State=[^ ]*FAIL/!{/ Reason=slurm-operator: /d};)"
@@ -139,8 +140,8 @@ Json env_vars(const api::NodeSetSpec& spec) {
   return out;
 }
 
-/// Returns the preStop hook. With host networking, the command `hostname` prints the host's own name, so the hook uses the
-/// variable WORKER_NAME instead.
+/// Returns the preStop hook. With host networking, the command `hostname` prints the name of the host and not of the worker, so
+/// the hook uses the variable WORKER_NAME instead.
 std::string pre_stop(const api::NodeSetSpec& spec) {
   constexpr std::string_view kHostname = "$(hostname)";
   std::string out(kPreStop);
@@ -152,7 +153,7 @@ std::string pre_stop(const api::NodeSetSpec& spec) {
 /// slurmd (SlurmdTimeout). Each attempt may take ten seconds, because a busy host answers slowly.
 Json liveness(core::Duration slurmd_timeout) {
   constexpr int kPeriod = 10, kMore = 6;
-  // If slurmctld waits forever, the probe waits for a day.
+  // With SlurmdTimeout=0, slurmctld waits forever. The probe then waits for a day.
   const std::int64_t seconds = slurmd_timeout.count() > 0 ? slurmd_timeout.count() / 1000 : std::int64_t{24} * 3600;
   Json out = probe(kSlurmd, static_cast<int>(seconds / kPeriod) + kMore);
   out["periodSeconds"] = out["timeoutSeconds"] = kPeriod;
@@ -160,7 +161,7 @@ Json liveness(core::Duration slurmd_timeout) {
 }
 
 /// Adds requests for CPU and memory that are missing. Pods without requests are the first that the kubelet evicts and the
-/// kernel kills. Where there is a limit, Kubernetes uses it as the request.
+/// kernel kills. If there is a limit, Kubernetes uses the limit as the request.
 void add_requests(Json& container) {
   for (const auto& [what, amount] : {std::pair{"cpu", "100m"}, std::pair{"memory", "128Mi"}}) {
     if (core::find(container, {"resources", "limits", what}) != nullptr) continue;
@@ -206,8 +207,8 @@ Json wait_container(const Observed& in, const Json& wanted) {
   Json out{{"name", kWaitController},
            {"image", core::get_string(wanted, {"image"})},
            {"command", {"bash", "-c", kWaitScript, endpoint.host, std::to_string(endpoint.port)}}};
-  // With a quota on the namespace, every container needs resources. The resources of an init container are used before
-  // slurmd's, not in addition.
+  // If the namespace has a ResourceQuota, every container needs resources. An init container runs before slurmd, so its
+  // resources do not add to slurmd's.
   for (const char* same : {"imagePullPolicy", "resources"}) {
     if (wanted.contains(same)) out[same] = wanted[same];
   }
@@ -227,7 +228,7 @@ Json logfile_container(const api::NodeSetSpec& spec, const Json& wanted) {
 Json volumes(const Observed& in) {
   const std::string keyring = keyring_name(in.nodeset.spec.controller_ref.name);
   Json etc = Json::array({project_secret(keyring, api::kKeySlurm, api::kKeySlurm), project_rotation(keyring)});
-  // With the sidecar, the log is a FIFO. Without the sidecar, the log is a file, which must not use memory.
+  // With the sidecar, the log is a FIFO. Without the sidecar, the log is a file. A file must not be on a volume in memory.
   Json log = Json::object();
   if (!in.nodeset.spec.logfile.empty()) log["medium"] = "Memory";
   Json out = Json::array({projected_volume(kEtcVolume, std::move(etc)), {{"name", kLogVolume}, {"emptyDir", std::move(log)}}});
@@ -262,7 +263,7 @@ void add_tolerations(Json& spec) {
   list.push_back(toleration_of(api::kTaintWorker));
 }
 
-/// Adds the node to each node selector term of the user, because a node needs to match only one of them.
+/// Adds the node to each of the user's node selector terms, because a node needs to match only one term.
 void require_kube_node(Json& spec, const std::string& node) {
   Json* at = &spec;
   for (const char* name : {"affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"}) {
@@ -318,14 +319,14 @@ void bind_to_host(Json& pod, const std::string& host) {
   (*at)["requiredDuringSchedulingIgnoredDuringExecution"] = {{"nodeSelectorTerms", Json::array({term})}};
 }
 
-/// Makes slurmd register drained, by an annotation of the pod with State=DRAIN. The operator removes the annotation after the
-/// registration, because a restarted container must not drain the node again.
+/// Makes slurmd register drained: an annotation of the pod adds State=DRAIN to --conf. The operator removes the annotation
+/// after the registration, because a restarted container must not drain the node again.
 void start_drained(Json& pod) {
   pod["metadata"]["annotations"][std::string(api::kAnnotationFirstConf)] = fmt::format("State=DRAIN Reason={}", kDrainedBefore);
   for (Json& container : pod["spec"]["containers"]) {
     if (core::get_string(container, {"name"}) != kSlurmd) continue;
     container["env"].push_back(env_of_annotation(kFirstConf, api::kAnnotationFirstConf));
-    // The operator's own --conf comes first in the arguments. Extend only that one.
+    // The operator's own --conf comes first in the arguments. Extend only this first --conf.
     Json& args = container["args"];
     const auto conf = std::ranges::find(args, Json("--conf"));
     std::string text = *(conf + 1);
@@ -387,7 +388,7 @@ bool leaves_state_open(const api::NodeSetSpec& spec, std::string_view nodeset) {
 }
 
 PodLimits pod_limits(const core::Json& slurmd, const core::Json& pod_spec) {
-  // List the sources in the order in which they are merged: the last value wins.
+  // List the sources of limits in the order in which they are merged: the last value wins.
   std::vector<const Json*> places{&pod_spec, &slurmd};
   if (const Json* containers = core::find(pod_spec, {"containers"}); containers != nullptr && containers->is_array()) {
     for (const Json& container : *containers) {
@@ -519,10 +520,11 @@ core::Result<core::Json> worker_template(const Observed& in, const std::string& 
   if (in.by_host()) {
     for (core::Json& toleration : daemon_tolerations(uses_host_network(spec)))
       pod["tolerations"].push_back(std::move(toleration));
-    // slurm-bridge taints the node once Slurm has its worker. A successor must be able to start there.
+    // slurm-bridge taints the Kubernetes node once Slurm has the node's worker. A successor must be able to start on the
+    // tainted node.
     pod["tolerations"].push_back({{"key", slinky::kTaintManagedNode}, {"operator", "Exists"}});
-    // The selector has been evaluated for the node that the pod is bound to. If it stayed in the pod, a restarted kubelet would
-    // end the worker with its jobs after the node's labels have changed.
+    // The operator has already evaluated the selector for the node to which the pod is bound. If the selector stayed in the pod
+    // and the node's labels changed, a restarted kubelet would end the worker with its jobs.
     pod.erase("nodeSelector");
   }
   if (!spec.oversubscribe_node) add_anti_affinity(pod);

@@ -1,9 +1,10 @@
 // Builds the pod of a worker, compatible with the workers of the Go operator v1.2.1.
 //
-// The pod is built once per pass without an ordinal, and then completed for each worker. No hash of a template is computed from
-// it: api/revision.hpp says which changes replace workers.
+// The pod is built once per pass without an ordinal, and then completed for each worker. A change of the built pod does not
+// replace workers, because no template hash includes the pod. api/revision.hpp says which changes replace workers.
 //
-// Folder src/operator/nodeset: the controller of NodeSets: workers. Uses operator/common, and no other controller.
+// Folder src/operator/nodeset: the controller of NodeSets, which manages workers. The folder uses operator/common, and no other
+// controller.
 #pragma once
 
 #include <array>
@@ -19,7 +20,7 @@
 
 namespace op::nodeset {
 
-/// Seconds from SIGTERM to SIGKILL, unless the template has its own.
+/// Seconds from SIGTERM to SIGKILL, unless the template sets terminationGracePeriodSeconds.
 inline constexpr std::int64_t kWorkerGraceSeconds = 30;
 
 /// True if spec.extraConf is valid and does not set the state or reason of a node.
@@ -29,7 +30,8 @@ inline constexpr std::int64_t kWorkerGraceSeconds = 30;
 /// an item without '=', and for NodeName.
 core::Result<std::string> slurmd_conf(const api::NodeSetSpec& spec, std::string_view nodeset);
 
-/// The limits of the container slurmd, which its entrypoint turns into CoreSpecCount and MemSpecLimit of --conf.
+/// The resource limits of the container slurmd. The entrypoint of the container turns these limits into CoreSpecCount and
+/// MemSpecLimit of --conf.
 struct PodLimits {
   std::int64_t cpus = 0;        ///< The variable POD_CPUS; 0: all CPUs.
   std::int64_t memory_mib = 0;  ///< The variable POD_MEMORY; 0: all memory.
@@ -41,10 +43,10 @@ PodLimits pod_limits(const core::Json& slurmd, const core::Json& pod_spec);
 /// Returns the reason, without prefix, with which the preStop hook drains the node of the worker.
 std::string terminating_reason(std::string_view pod_uid);
 
-/// Taints (NoExecute) that Kubernetes sets on a node whose kubelet does not respond. Workers tolerate them, because slurmd may
-/// still run: only Slurm's reports show whether slurmd is lost as well.
+/// Taints (NoExecute) that Kubernetes sets on a node whose kubelet does not respond. Workers tolerate these taints, because
+/// slurmd might still run. Only Slurm's reports show whether slurmd is lost as well.
 inline constexpr std::array<std::string_view, 2> kLostHostTaints{kube::kTaintNotReady, kube::kTaintUnreachable};
-/// True if the tolerations of the user include this taint with the effect NoExecute, for any time.
+/// True if the user's tolerations tolerate this taint with the effect NoExecute, even if only for a limited time.
 bool tolerates(const core::Json& tolerations, std::string_view taint);
 /// Returns a toleration of the taint (NoExecute) without a time limit.
 core::Json toleration_of(std::string_view taint);
@@ -55,17 +57,17 @@ core::Json toleration_of(std::string_view taint);
 /// Quotes the text as one word for a shell.
 std::string shell_word(std::string_view text);
 
-/// Returns the name of the claim of a worker for one of spec.volumeClaimTemplates, as in StatefulSets.
+/// Returns the name of the claim that a worker gets from one of spec.volumeClaimTemplates. StatefulSets name claims alike.
 std::string claim_name(const core::Json& claim_template, std::string_view pod);
-/// Returns the owner reference for claims that are deleted with the NodeSet. It does not block the deletion of the NodeSet.
+/// Returns the owner reference to the NodeSet, for claims that are deleted with it. The reference has no blockOwnerDeletion.
 core::Json claim_owner(const kube::ObjectMeta& nodeset);
-/// Returns the claim of a worker for one of spec.volumeClaimTemplates.
+/// Returns the claim that a worker gets from one of spec.volumeClaimTemplates.
 core::Json worker_claim(const core::Json& claim_template, const Observed& in, std::string_view pod);
 /// Returns what is wrong with spec.volumeClaimTemplates, with the field's path; "" if nothing is.
 std::string claim_templates_problem(const api::NodeSetSpec& spec);
 
-/// Returns why the slurmd of workers may register under another name than slurm_node_name(), and what to write instead. "": it
-/// registers under that name.
+/// Returns why the slurmd of workers might register under another name than slurm_node_name(), and what the user should write
+/// instead. "": slurmd registers under slurm_node_name().
 [[nodiscard]] std::string name_option_problem(const api::NodeSetSpec& spec, std::string_view nodeset);
 
 // ssh.cpp
@@ -79,8 +81,8 @@ void add_sshd(const api::NodeSetSpec& spec, core::Json& slurmd);
 /// Adds the init container that checks the files of sshd and SSSD. `slurmd`: the container as users write it.
 void add_check(const api::NodeSetSpec& spec, const core::Json& slurmd, core::Json& init);
 
-/// Returns the pod of any worker, without its name, its hostname and the labels that contain them. Needs `in.controller`.
-/// Error: kInvalid, with the path of the field.
+/// Returns the pod that all workers share. It lacks the worker's name, the hostname, and the labels that contain these. Needs
+/// `in.controller`. Error: kInvalid, with the path of the field.
 core::Result<core::Json> worker_template(const Observed& in, const std::string& revision_hash);
 
 /// Returns the pod of one worker, from the result of worker_template.

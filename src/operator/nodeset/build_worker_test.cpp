@@ -44,8 +44,8 @@ std::string text_of(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Compares the whole pod of the shortest spec: an accidental change of a probe, a grace period or a mount can end jobs. For an
-// intended change, copy the new pod over the golden file and review the diff.
+// Compares the whole pod of the shortest spec with the golden file, because an accidental change of a probe, a grace period or
+// a mount can end jobs. For an intended change, copy the new pod over the golden file and review the diff.
 TEST(BuildWorker, IsTheWholePodOfTheGoldenFile) {
   const std::filesystem::path golden = "src/operator/nodeset/testdata/worker_pod.json";
   const std::filesystem::path made = std::filesystem::path(::testing::TempDir()) / "worker_pod.json";
@@ -174,8 +174,8 @@ TEST(BuildWorker, SshdKnowsTheUsersOfTheImageWhereNothingElseIsSaid) {
 
 constexpr const char* kNoRecord = "";
 
-/// Runs the preStop hook with a scontrol that shows `shown` after " State=", and `later` after the drain if that is given.
-/// Returns what the hook does: "drain and down REASON", "down REASON", or "".
+/// Runs the preStop hook with a fake scontrol. After " State=", scontrol prints `shown`, or `later` (if given) once the hook
+/// has drained the node. Returns what the hook does: "drain and down REASON", "down REASON", or "".
 std::string after_pre_stop(const std::string& shown, const std::optional<std::string>& later = {}) {
   const std::filesystem::path bin = std::filesystem::path(::testing::TempDir()) / ("pre-stop-" + std::to_string(getpid()));
   std::filesystem::create_directories(bin);

@@ -1,13 +1,13 @@
-// Manages the PersistentVolumeClaims of workers. They are created from spec.volumeClaimTemplates, kept for the next worker of
-// the same name, and deleted only if spec.persistentVolumeClaimRetentionPolicy says so.
+// Manages the PersistentVolumeClaims of workers. The claims are created from spec.volumeClaimTemplates, kept for the next
+// worker of the same name, and deleted only if spec.persistentVolumeClaimRetentionPolicy is Delete.
 //
 // No pod owns a claim, because Kubernetes' garbage collector would also delete the claim of a pod that is replaced. A claim
-// that is to be deleted with its worker is marked before the pod is deleted. It is deleted once the pod is gone, unless the
-// worker is wanted again by then.
+// that is to be deleted with its worker is marked before the pod is deleted. The claim is deleted once the pod is gone, unless
+// a worker of that name is wanted again by then.
 //
-// The NodeSet owns the claims that are to be deleted with it. Kubernetes deletes them after the NodeSet. If the NodeSet is
-// deleted with --cascade=orphan, Kubernetes first removes the owner. So a claim that has lost its owner gets it back only after
-// the API server has confirmed that the NodeSet is not being deleted.
+// The NodeSet owns the claims that are to be deleted with the NodeSet. Kubernetes deletes these claims after the NodeSet. If
+// the NodeSet is deleted with --cascade=orphan, Kubernetes first removes the owner reference. So a claim without the reference
+// gets it back only after the API server has confirmed that the NodeSet is not being deleted.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -29,9 +29,9 @@ namespace {
 
 using core::Json;
 
-/// The time that Kubernetes may take to bind a volume before the operator reports it.
+/// The operator reports a claim that Kubernetes has not bound to a volume after this time.
 constexpr core::Duration kBinds{15000};
-/// The time until the events about a claim are read again, because a second cause may remain after the first one was solved.
+/// The time until the events about a claim are read again. After users have removed one cause, the events might show another.
 constexpr core::Duration kEventsAgain{60000};
 constexpr core::Duration kStopAgain{10000};
 
@@ -57,7 +57,8 @@ const kube::PodRecord* find_pod(const View& view, std::string_view name) {
   return nullptr;
 }
 
-/// Returns the name of the pod that the claim is for, read from the claim's name. "": the name matches no template of ours.
+/// Returns the name of the pod for which the claim was made, parsed from the claim's name. "": no template of ours gives such a
+/// name.
 std::string pod_named_by(const View& view, std::string_view claim) {
   for (const Json& one : templates(view)) {
     const std::string prefix = claim_name(one, "");
@@ -71,7 +72,7 @@ bool is_labelled(const View& view, const kube::Object& claim) {
   return claim.meta.label(api::kLabelName) == kAppWorker && claim.meta.label(api::kLabelInstance) == view.in.meta().name;
 }
 
-/// True if the owner is our NodeSet, or an existing pod with the same UID. Another operator sets such owner references.
+/// True if the owner is our NodeSet or one of the known pods. Another operator makes pods the owners of claims.
 bool is_our_owner(const View& view, const kube::OwnerReference& owner) {
   if (owner.uid == view.in.meta().uid) return true;
   const kube::PodRecord* pod = owner.kind == kube::resources::kPod.kind ? find_pod(view, owner.name) : nullptr;
@@ -82,7 +83,7 @@ bool has_other_owner(const View& view, const kube::Object& claim) {
   return !std::ranges::all_of(claim.meta.owners, [&](const kube::OwnerReference& owner) { return is_our_owner(view, owner); });
 }
 
-/// True if the claim may be changed and deleted.
+/// True if the operator is allowed to change and delete the claim.
 bool is_ours(const View& view, const kube::Object& claim) {
   return is_labelled(view, claim) && !has_other_owner(view, claim);
 }
@@ -163,7 +164,8 @@ plan::ActPtr mark(const kube::Object& claim, Json pod_uid) {
   return patch_claim(claim, {{"annotations", {{std::string(api::kAnnotationScaledIn), std::move(pod_uid)}}}});
 }
 
-/// Deletes the claim only in the version that was seen, because a pod may have begun to use it since.
+/// Deletes the claim only if it has not changed since it was observed, because a pod might have begun to use it in the
+/// meantime.
 plan::ActPtr deletion(const kube::Object& claim) {
   auto act = std::make_shared<kube::Delete>();
   act->resource = kube::resources::kPersistentVolumeClaim;
@@ -196,7 +198,8 @@ bool prepare_claim(const View& view, const Json& wanted, const std::string& pod,
     }
     return false;
   }
-  // Remember the failed creation: it makes the next pass read this claim, which our cache does not select without our labels.
+  // Without our labels, the cache does not select this claim. Remember the failed creation, so that the next pass reads the
+  // claim.
   if (!is_labelled(view, *claim)) draft.remember(id);
   if (has_other_owner(view, *claim) || (!is_labelled(view, *claim) && !claim->meta.label(api::kLabelName).empty())) {
     unusable.of_others.push_back(name);
@@ -217,8 +220,8 @@ bool prepare_claim(const View& view, const Json& wanted, const std::string& pod,
 }
 
 bool goes_with_worker(const View& view, const Worker& worker) {
-  // Workers that are deleted because of their Kubernetes node or the scalingMode are not scaled in. Their claims are kept for
-  // the next worker of the place.
+  // A worker that is deleted because of its Kubernetes node or of the scalingMode is not scaled in. Its claims are kept for the
+  // next worker of the place.
   if (view.by_host() || !worker.key.numbered() || worker.fate.cause == Fate::Cause::kSwitched) return false;
   return view.goal == Goal::kServe && worker.fate.kind == Fate::Kind::kScaleIn &&
          view.in.nodeset.spec.persistent_volume_claim_retention_policy.when_scaled == api::ClaimRetention::kDelete;
@@ -235,7 +238,8 @@ std::vector<const kube::Object*> claims_to_go(const View& view, const Worker& wo
   return out;
 }
 
-/// Returns why a claim that was given up is kept. "": this is not decided yet. nullopt: the claim is not kept.
+/// Returns why a claim that was marked for deletion is kept after all. "": this is not decided yet. nullopt: the claim is
+/// deleted.
 std::optional<std::string> why_kept(const View& view, const kube::Object& claim, const std::string& pod_name,
                                     const Workers& workers, const std::set<std::string>& wanted) {
   if (view.in.nodeset.spec.persistent_volume_claim_retention_policy.when_scaled != api::ClaimRetention::kDelete)
@@ -253,7 +257,8 @@ bool owned_by_nodeset(const kube::ObjectMeta& nodeset, const kube::Object& claim
   return std::ranges::any_of(claim.meta.owners, [&](const kube::OwnerReference& owner) { return owner.uid == nodeset.uid; });
 }
 
-/// Removes all owners, except the NodeSet if the claim is to be deleted with it. Returns false if there is nothing to remove.
+/// Removes all owners of the claim. The NodeSet stays an owner if the claim is to be deleted with the NodeSet. Returns false if
+/// there is nothing to remove.
 bool disown(const View& view, const kube::Object& claim, Draft& draft) {
   const bool goes = view.in.nodeset.spec.persistent_volume_claim_retention_policy.when_deleted == api::ClaimRetention::kDelete;
   Json owners = Json::array();
@@ -328,7 +333,8 @@ void intend_for_claims(const View& view, const Worker& worker, plan::Intent& int
 }
 
 void keep_claims(const View& view, const Workers& workers, const Vacancies& vacancies, Draft& draft) {
-  // Remove owners even without a Controller: once the NodeSet is being deleted, Kubernetes may delete the claims first.
+  // Remove owners even if the Controller is missing. Once the NodeSet is being deleted, Kubernetes might delete owned claims
+  // before the operator can remove the owners.
   const bool holds = view.goal == Goal::kHold && view.in.invalid.empty() && !view.in.meta().terminating();
   if (view.goal != Goal::kServe && !holds) return;
   const bool goes_with_nodeset =

@@ -20,7 +20,7 @@ using core::Json;
 
 constexpr std::string_view kNoSchedule = "NoSchedule";
 constexpr std::string_view kNoExecute = "NoExecute";
-/// The pod's name is also a label value, which is limited to this length.
+/// The pod's name is also used as a label value. Label values are limited to this length.
 constexpr std::size_t kMaxLabel = 63;
 constexpr std::size_t kHashLength = 10;
 
@@ -101,7 +101,7 @@ bool NodeSelection::Term::met(const kube::NodeRecord& node) const {
     const auto found = node.meta.labels.find(key);
     return found == node.meta.labels.end() ? nullptr : &found->second;
   };
-  // This is the only field that Kubernetes supports.
+  // metadata.name is the only field that Kubernetes supports in matchFields.
   const auto field = [&](const std::string& key) { return key == "metadata.name" ? &node.meta.name : nullptr; };
   return std::ranges::all_of(labels, [&](const Requirement& one) { return one.met(label(one.key)); }) &&
          std::ranges::all_of(fields, [&](const Requirement& one) { return field(one.key) && one.met(field(one.key)); });
@@ -146,8 +146,8 @@ Fit NodeSelection::judge(const kube::NodeRecord& node) const {
   Fit out{true, true};
   for (const kube::Taint& taint : node.taints) {
     const bool ends = taint.effect == kNoExecute;
-    // The taint of slurm-bridge excludes workers only from an external node. There, Slurm already has a node of the worker's
-    // name, which has no slurmd.
+    // The taint of slurm-bridge excludes workers only from an external node. For an external node, Slurm already has a node
+    // with the worker's name and without a slurmd.
     const bool hybrid = taint.key == slinky::kTaintManagedNode && !slinky::is_external(node.meta);
     if ((!ends && taint.effect != kNoSchedule) || hybrid || tolerates(taint)) continue;
     out.starts = false;

@@ -21,8 +21,8 @@
 
 namespace op::nodeset {
 
-/// The requirements of a pod for its node, parsed once for many nodes. A requirement that the API server would refuse matches
-/// no node.
+/// What a pod requires of its Kubernetes node. The requirements are parsed once and then applied to many nodes. A requirement
+/// that the API server would refuse matches no node.
 class NodeSelection {
  public:
   /// `pod_spec`: spec.template.spec of a NodeSet.
@@ -49,31 +49,35 @@ class NodeSelection {
   std::vector<kube::Toleration> tolerations_;
 };
 
-/// Returns the tolerations of NoSchedule that Kubernetes adds to the pods of DaemonSets, as items of spec.tolerations.
+/// Returns, as items of spec.tolerations, the tolerations with effect NoSchedule that Kubernetes adds to the pods of
+/// DaemonSets.
 [[nodiscard]] core::Json daemon_tolerations(bool host_network);
 
-/// Returns the Slurm node name and hostname of the worker on a Kubernetes node: the annotation hostname-override of the node,
-/// or the first label of its name, or "10-0-0-5" for a node that is named by its address.
+/// Returns the name of the worker on a Kubernetes node, which is the worker's Slurm node name and hostname. The name is the
+/// node's annotation hostname-override. Without the annotation: the part of the node's name before the first dot, or "10-0-0-5"
+/// if the node is named by its IP address.
 [[nodiscard]] std::string daemon_hostname(const kube::NodeRecord& node);
 
-/// The names of all pods of a NodeSet begin with its name, cut to at most this many characters and without '-' and '.' at the
-/// end.
+/// The name of each pod of a NodeSet begins with the NodeSet's name, cut to at most this many characters and then stripped of
+/// '-' and '.' at the end.
 inline constexpr std::size_t kPodNamePrefix = 52;
-/// Returns the name of the pod on a Kubernetes node. It is unique for each pair of names, even if they are long.
+/// Returns the name of the NodeSet's pod on a Kubernetes node. Each pair of NodeSet and Kubernetes node has a different pod
+/// name, even if both names are long.
 [[nodiscard]] std::string daemon_pod_name(std::string_view nodeset, std::string_view kube_node);
 
 /// Returns the place of a pod of the NodeSet, even if another program created the pod. nullopt: the pod is not a worker.
 [[nodiscard]] std::optional<SlotKey> place_of(const kube::PodRecord& pod, std::string_view nodeset);
 
 using KubeNodes = std::vector<std::shared_ptr<const kube::NodeRecord>>;
-/// Returns the Kubernetes nodes, each with whether workers of the NodeSet fit there.
+/// Returns all `nodes` as hosts. Host::fit tells whether workers of the NodeSet fit the Kubernetes node.
 [[nodiscard]] Hosts find_hosts(const api::NodeSetSpec& spec, const KubeNodes& nodes);
 
-/// Decides which Kubernetes nodes (hosts) should have a worker, from the workers that exist. If several hosts give their
-/// workers the same name, the host whose worker has that name takes precedence, then the oldest host.
+/// Decides which Kubernetes nodes (hosts) should have a worker. If several hosts would give their workers the same name, one
+/// host takes precedence: the host whose existing worker (in `pods`) has that name, or else the oldest host. The other hosts
+/// get no new worker.
 void settle_hosts(Hosts& hosts, const std::vector<kube::PodPtr>& pods, std::string_view nodeset, bool named_after_hosts);
 
-/// True if a change of a Kubernetes node may change whether a worker belongs there, or how that worker is named.
+/// True if a change of a Kubernetes node might change whether a worker belongs on the node, or how that worker is named.
 [[nodiscard]] bool matters_to_daemons(const kube::NodeRecord& before, const kube::NodeRecord& after);
 
 }  // namespace op::nodeset

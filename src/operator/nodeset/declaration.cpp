@@ -69,15 +69,16 @@ NodeSetController::NodeSetController(Wiring& wiring, Options options)
         return intent_changed(before, after) || announces_end(before) != announces_end(after) ||
                stops_deletions(before.meta) != stops_deletions(after.meta);
       });
-  // NodeSets report partitions that slurmctld refuses, and errors that prevent users from logging in. Workers must not be newer
-  // than slurmctld. A worker gets a topology string once slurmctld knows the units in that string.
+  // Wakes the NodeSets if the ConfigMap shows a change of: the partitions that slurmctld refuses, the Contain flag, slurmctld's
+  // release (workers must not be newer), the user's topology file, or the topology units that slurmctld knows.
   wiring.wakes<Object>(*this, caches_.config_maps, of_owner(of_controller), [](const Object& before, const Object& after) {
     return read_left_out(before) != read_left_out(after) || contains_jobs(before) != contains_jobs(after) ||
            slurmctld_release(&before) != slurmctld_release(&after) || read_places(before) != read_places(after) ||
            topology_of_map(before) != topology_of_map(after);
   });
   wiring.wakes<PodRecord>(*this, caches_.pods, kube::controller_owner<PodRecord>(resources::kNodeSet.kind));
-  // When a worker without an owner is gone, wakes the NodeSet that its labels name, so that its successor can be created.
+  // When a worker without an owner changes or is gone, wakes the NodeSet that the worker's labels name. It can then create a
+  // successor.
   wiring.wakes<PodRecord>(*this, caches_.pods, [this](const PodRecord& pod) -> Keys {
     if (pod.meta.controller_owner() != nullptr || pod.meta.label(api::kLabelName) != kAppWorker) return {};
     const kube::Key key{pod.meta.ns, std::string(pod.meta.label(api::kLabelInstance))};
@@ -116,7 +117,7 @@ NodeSetController::NodeSetController(Wiring& wiring, Options options)
       },
       [](const NodeRecord&, const NodeRecord&) { return false; });
 
-  // Any Kubernetes node may get a worker of a NodeSet with scalingMode DaemonSet.
+  // Any Kubernetes node might get a worker of a NodeSet with scalingMode DaemonSet, so wakes all such NodeSets.
   wiring.wakes<NodeRecord>(
       *this, caches_.nodes,
       [this](const NodeRecord&) {
@@ -139,7 +140,8 @@ NodeSetController::NodeSetController(Wiring& wiring, Options options)
     };
     for (const kube::ObjectPtr& object : nodesets) {
       const std::string name = slurm_node_set_name(*object);
-      // Slurm's health changed, the NodeSet's partition was added or removed, or a node changed that may belong to any NodeSet.
+      // Slurm's health changed, the NodeSet's partition was added or removed, or a node changed that might belong to any
+      // NodeSet.
       if (change.health || claims.unclaimed || has(change.before, name) != has(change.now, name)) {
         woken.insert(object->meta.key());
       }

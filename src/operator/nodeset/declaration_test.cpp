@@ -108,7 +108,7 @@ TEST_F(NodeSetWakes, OnAnyKubernetesNodeWhereWorkersAreBoundToThem) {
     node.merge_patch(change);
     node["metadata"]["resourceVersion"] = std::to_string(++version);
     caches_.nodes.upsert(kube::record_from_json<kube::NodeRecord>(node).value());
-    // A change wakes the NodeSet for the old object and for the new one.
+    // A change of an object wakes the NodeSet twice: for the old and for the new version of the object.
     std::vector<std::string> out = std::exchange(wiring_.woken, {});
     out.erase(std::unique(out.begin(), out.end()), out.end());
     return out;

@@ -1,4 +1,4 @@
-// The plan of a pass over a NodeSet while it is being made, and the problems to report. Private to this folder.
+// The unfinished plan of a pass over a NodeSet, and the problems to report. Private to this folder.
 #pragma once
 
 #include <set>
@@ -17,7 +17,7 @@ namespace op::nodeset {
 /// The time until the next pass if a pass had no room for all its steps.
 inline constexpr Change kPassFull{core::Duration{10}, "more steps than one pass takes"};
 
-/// Collects the steps and problems of all parts. Only write_status reads the problems, at the end.
+/// Collects the steps and problems that the parts of a pass add. At the end, write_status reads the problems.
 class Draft {
  public:
   /// Keeps a reference to `view`.
@@ -54,7 +54,7 @@ class Draft {
   void event(std::string_view type, std::string_view reason, std::string_view action, std::string note);
   /// Reports an event about a state that lasts: once, and again every ten minutes.
   void lasting_event(std::string_view type, std::string_view reason, std::string_view action, std::string note);
-  /// Reports a problem that users have to solve. Of the problems with one reason, only the first gets an event.
+  /// Reports a problem that users have to solve. If several problems have the same reason, only the first gets an event.
   void wrong(std::string_view reason, std::string message, std::string_view action = "Sync");
   /// Reports something that will be done without a user's help, but takes time.
   void waiting(std::string_view reason, std::string message);
@@ -67,7 +67,7 @@ class Draft {
   [[nodiscard]] const std::vector<plan::StepId>& wishes() const { return wishes_; }
   [[nodiscard]] const std::vector<Problem>& problems() const { return problems_; }
   [[nodiscard]] const std::vector<Problem>& up_to_users() const { return up_to_users_; }
-  /// True if there is nothing to do so far.
+  /// True if the plan is still empty.
   [[nodiscard]] bool empty() const { return plan_.empty(); }
   [[nodiscard]] plan::Plan finish() && { return std::move(plan_); }
 

@@ -26,8 +26,8 @@ std::string_view verb_of(api::OnDrainTimeout what) {
   return what == api::OnDrainTimeout::kCancel ? "cancelled" : "requeued";
 }
 
-/// Returns how long it takes until the timeout of the drain policy. Not positive: it has passed. nullopt: there is no drain
-/// policy, or the worker is not drained for its deletion.
+/// Returns the time until the timeout of the drain policy. Zero or less: the timeout has passed. nullopt: the NodeSet has no
+/// drain policy, or the worker is not drained for its deletion.
 std::optional<core::Duration> time_left(const View& view, const Slot& worker) {
   const auto& policy = view.in.nodeset.spec.drain_policy;
   if (!policy || !worker.drained_for) return std::nullopt;
@@ -38,7 +38,7 @@ bool can_requeue(const View& view) {
   return view.in.snapshot->capabilities.requeue;
 }
 
-/// Returns why the operator still waits for jobs after the timeout. "": there is no reason.
+/// Returns why the operator does not end the worker's jobs although the timeout has passed. "": there is no reason.
 std::string why_not_ended(const View& view, const Slot& worker) {
   if (view.in.nodeset.spec.drain_policy->on_timeout == api::OnDrainTimeout::kRequeue && !can_requeue(view))
     return "its Slurm cannot requeue them";
@@ -59,7 +59,7 @@ std::string policy_text(const View& view, const Slot& worker) {
   return why.empty() ? fmt::format(", to be {} now", verb) : fmt::format(", not {}: {}", verb, why);
 }
 
-/// Reports the jobs that still run after the timeout if the policy is to wait for them.
+/// Reports the jobs that still run after the timeout, if the policy only waits for jobs and does not end them.
 void tell_overdue(const View& view, const Worker& worker, Draft& draft) {
   std::vector<std::string> ids;
   for (const auto& job : view.in.snapshot->jobs_on(worker.node)) ids.push_back(job->full_id());

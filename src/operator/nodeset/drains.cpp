@@ -1,9 +1,9 @@
-// Preserves drains by others when a drained node needs a new record: Slurm accepts another --conf only with a new record.
-// Before the worker is deleted, status.drainsToRestore records the drain. The next worker registers drained, and then the
-// operator restores the reason of the drain.
+// Preserves drains by others when a drained node needs a new record. A changed --conf needs a new record, because Slurm does
+// not apply it to an existing one. Before the worker is deleted, status.drainsToRestore records the drain. The next worker
+// registers drained. After that, the operator restores the reason of the drain.
 //
-// slurmd itself sends State=DRAIN, so that its node accepts no job from the first moment. It does not send the reason, which
-// can be any text: images split --conf in different ways, and slurmd exits if it cannot parse a part.
+// slurmd itself sends State=DRAIN, so that its node never accepts a job. slurmd does not send the reason, which can be any
+// text: images split --conf in different ways, and slurmd exits if it cannot parse a part of --conf.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,8 +25,8 @@ constexpr std::string_view kNoReason = "drained without a reason";
 constexpr std::string_view kRepaired = "\xEF\xBF\xBD";
 /// A longer reason is not written to the status.
 constexpr std::size_t kLongest = 4096;
-/// The time until the next try if the CustomResourceDefinition lacks status.drainsToRestore. An administrator may update the
-/// definition in the meantime.
+/// If the CustomResourceDefinition lacks status.drainsToRestore: the time until the next try to write the field. An
+/// administrator might update the definition in the meantime.
 constexpr core::Duration kNoteAgain{10 * 60 * 1000};
 
 /// True if the node is drained with the reason that its slurmd sent. Slurm 24.11 appends text to this reason when the node
@@ -37,7 +37,7 @@ bool awaits_reason(const slurm::Node& node) {
 
 /// Returns the reason that others gave, without the operator's and slurmctld's parts.
 std::string reason_of_others(const Observed& in, const slurm::Node& node) {
-  // Our slurmd sent this reason in place of the reason in status.drainsToRestore.
+  // The node's reason is only the placeholder that our slurmd sent. The real reason is in status.drainsToRestore.
   if (awaits_reason(node)) return recorded_drain(in, node.name).value_or(std::string(kNoReason));
   std::string out = slurm::said_by_others(node.reason, slurm::Owner::kOperator);
   return out.empty() ? std::string(kNoReason) : out;
@@ -54,18 +54,18 @@ bool record_is_to_go(const View& view, const SlotKey& place, const slurm::Node& 
   return view.node_name(place) == record.name && has_other_conf(view, record, view.in.wanted_hash(place));
 }
 
-/// True if it cannot be decided now which entries may be removed. Then all entries stay.
+/// True if it is unknown which entries of status.drainsToRestore can be removed. All entries then stay.
 bool undecided(const View& view) {
   return !view.in.invalid.empty() || view.goal == Goal::kHold || !view.slurm_known();
 }
 
-/// True if the node's entry stays in the status.
+/// True if the node's entry in status.drainsToRestore stays.
 bool stays_noted(const View& view, const std::string& node) {
   if (undecided(view)) return true;
   if (view.goal != Goal::kServe) return false;
   const slurm::Node* record = view.known_record(node);
-  // The next worker will create a new record, even if its Kubernetes node is away for a while. While Slurm refuses a slurmd,
-  // the reason in the record is about the refusal, so the entry is needed.
+  // Without a record, the entry is needed until the next worker creates one, even if the worker's Kubernetes node is away for a
+  // while. While Slurm refuses the slurmd, the record's reason is about the refusal, so the entry is needed as well.
   if (record == nullptr || tells_refusal(*record)) return true;
   // Somebody has resumed the node, so there is no drain to restore.
   if (!record->state.drains()) return false;
@@ -96,7 +96,7 @@ Restorable judge_restorable(const View& view, const SlotKey& place, const slurm:
   if (recorded_drain(view.in, record.name) == reason) return Restorable::kNoted;
   const auto tried = view.in.outcomes.find(note_id(record.name, reason));
   if (tried == view.in.outcomes.end()) return Restorable::kToBeNoted;
-  // An earlier pass tried to write the entry, but the status does not have it.
+  // An earlier pass tried to write the entry, but the status does not contain the entry.
   const bool lately = view.in.mono - tried->second.last < kNoteAgain;
   return tried->second.state == plan::Outcome::State::kFailed || lately ? Restorable::kNotKept : Restorable::kToBeNoted;
 }
@@ -147,7 +147,7 @@ void tell_restored(const View& view, const Workers& workers, const api::StringMa
   for (const auto& [node, reason] : view.in.nodeset.status.drains_to_restore) {
     if (kept.contains(node)) continue;
     const slurm::Node* record = view.known_record(node);
-    // Report the drain only if the node's slurmd sent it. Otherwise Slurm still has the old record.
+    // Report the drain as restored only if the node's slurmd sent State=DRAIN. Otherwise Slurm still has the old record.
     const bool said = std::ranges::any_of(workers, [&](const Worker& worker) {
       return worker.node == node && !worker.pod->meta.annotation(api::kAnnotationFirstConf).empty();
     });

@@ -18,8 +18,8 @@ constexpr int kPercentAtOnce = 5;
 /// If the deletion of a worker began longer ago than this, the worker counts as replaced.
 constexpr core::Duration kReplaced{2 * 60 * 1000};
 
-/// Returns the rank of the pod's phase. The deletion of a pod in phase Unknown ends no job, because its kubelet does not answer
-/// or does not know the state of the worker's slurmd.
+/// Returns the rank of the pod's phase. The deletion of a pod in phase Unknown ends no job, because the pod's kubelet does not
+/// answer or does not know the state of slurmd.
 int phase_rank(const Worker& worker) {
   if (worker.busy()) return 2;
   if (worker.pod->phase == "Pending") return 0;
@@ -33,9 +33,9 @@ std::int64_t deletion_cost(const kube::PodRecord& pod) {
   return cost;
 }
 
-/// Returns the rank of a worker. Workers with smaller ranks are deleted first. Lost workers come first: they are replaced in
-/// any case, and otherwise other workers would be deleted in addition. Then come workers whose deletion has begun, so that a
-/// later pass does not drain others. `chosen`: the worker counts as drained for the scale-in.
+/// Returns the rank of a worker. Workers with smaller ranks are deleted first. Lost workers come first, because they are
+/// deleted in any case. If they came later, other workers would be deleted in addition. Then come workers whose deletion has
+/// begun, so that a later pass does not drain different workers. `chosen`: the worker counts as drained for the scale-in.
 auto rank(const View& view, const WaitingJobsByNode& waiting_jobs, const Worker& worker, bool chosen) {
   const kube::PodRecord& pod = *worker.pod;
   const core::WallTime never{core::Duration{0}};
@@ -47,12 +47,12 @@ auto rank(const View& view, const WaitingJobsByNode& waiting_jobs, const Worker&
                     -pod.ready_since.value_or(never).since_epoch.count(), -pod.meta.created.since_epoch.count());
 }
 
-// A silent worker is lost with its host: the host's kubelet and the slurmd do not respond, and Slurm has no job there. Workers
-// tolerate the absence of their kubelet, so Kubernetes does not replace them. If at least half of the cluster's other nodes are
-// silent as well, no worker counts as lost, because slurmctld itself is probably cut off.
+// A silent worker is lost with its host: neither the host's kubelet nor the slurmd responds, and Slurm has no job on the
+// worker. Workers tolerate the absence of their kubelet, so Kubernetes does not evict them. If at least half of the cluster's
+// other nodes are silent as well, no worker counts as lost, because slurmctld itself is probably cut off.
 
 bool is_silent(const View& view, const Worker& worker) {
-  // No other host can take over a worker that is bound to its host.
+  // A worker that is bound to its host cannot be replaced on another host, so it never counts as silent.
   if (view.by_host() && !worker.key.numbered()) return false;
   return worker.life == Life::kLive && !worker.lost() && worker.evidence.silent && !reserved(*worker.record) &&
          !held_by_others(worker);
@@ -125,7 +125,7 @@ std::string why_workers_go(const View& view) {
   }
 }
 
-/// Returns how many workers are to be deleted: the lost workers and the surplus.
+/// Returns how many live workers are to be deleted: all lost workers, and more if too many others are left.
 std::size_t count_to_go(const View& view, const std::vector<Worker*>& live) {
   if (view.goal != Goal::kServe) return live.size();
   const auto wanted = static_cast<std::size_t>(view.desired);
@@ -165,8 +165,9 @@ void replace_lost(const View& view, Worker& worker) {
 using Ranking =
     std::vector<std::pair<decltype(rank(std::declval<const View&>(), {}, std::declval<const Worker&>(), true)), Worker*>>;
 
-/// True if a worker that is drained for the scale-in may be resumed and an idle worker drained instead. That idle worker may
-/// also get a job just before its drain. So such exchanges are allowed only while the first of these drains is new.
+/// True if the plan is allowed to resume a worker that is drained for the scale-in, and to drain an idle worker instead. The
+/// idle worker might also get a job just before its drain. To end this chain, exchanges are allowed only for a short time after
+/// the first drain.
 bool may_choose_again(const View& view) {
   const std::optional<SeenScaleIn>& seen = view.in.seen.scale_in;
   return view.goal == Goal::kServe && view.slurm_known() && !view.stops() && seen && view.in.mono - seen->first < kJustDrained;
@@ -178,9 +179,9 @@ bool raced(const View& view, const Worker& worker) {
          worker.busy() && worker.ready() && !worker.user_cordon && !worker.kube_cordon();
 }
 
-/// Exchanges workers that got a job just before their drain for idle workers, because such a job may run for days. The first
-/// `going` workers of the order are deleted. An exchange requires that the idle worker ranks before the busy worker when the
-/// drain of the busy worker is ignored.
+/// Replaces workers to delete that got a job just before their drain by idle workers, because such a job can run for days. The
+/// first `going` workers in `ranked` are deleted. An exchange requires that the idle worker ranks before the busy worker if the
+/// rank of the busy worker ignores its drain.
 void spare_raced(const View& view, const WaitingJobsByNode& waiting_jobs, std::size_t going, Ranking& ranked) {
   if (!may_choose_again(view)) return;
   auto idle = ranked.begin() + static_cast<std::ptrdiff_t>(going);
@@ -188,7 +189,7 @@ void spare_raced(const View& view, const WaitingJobsByNode& waiting_jobs, std::s
     const Worker& worker = *item.second;
     return worker.usable() && !worker.busy() && !reserved(*worker.record);
   };
-  // Exchange workers at the end of the order first.
+  // Exchange the workers with the largest ranks first.
   for (std::size_t i = going; i-- > 0;) {
     const Worker& worker = *ranked[i].second;
     if (!raced(view, worker)) continue;

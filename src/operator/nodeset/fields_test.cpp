@@ -25,7 +25,8 @@ nodeset::testing::World begin(const Json& spec) {
   return world;
 }
 
-/// Returns all plans while workers start, get a new template while jobs run, and are scaled in, and while a record has no pod.
+/// Returns all plans of a history in which workers start, get a new template while jobs run, and are scaled in, and in which
+/// one record has no pod.
 Json plans_of(const Json& spec) {
   nodeset::testing::World world = begin(spec);
   Json out = Json::array();
@@ -67,8 +68,8 @@ Json plans_of(const Json& spec) {
   return out;
 }
 
-/// Returns the state when nothing is left to do, without times and without claims, which are never deleted here. Runs several
-/// rounds, because pins appear only after a while.
+/// Returns the state when nothing is left to do. The result lacks times, and it lacks claims, because this test never deletes
+/// claims. Runs several rounds, because pins appear only after a while.
 Json settled(nodeset::testing::World& world) {
   for (int i = 0; i < 4; ++i) {
     world.settle();
@@ -121,12 +122,12 @@ TEST(Fields, EachOfANodeSetHasAnEffectThatIsTakenBack) {
     "oversubscribeNode": true})");
   const op::testing::Findings wanted{
       {"ssh.sssdConfRef.optional", "told"},
-      // There are only two revisions here, and both are kept.
+      // This test has only two revisions, and both are kept.
       {"revisionHistoryLimit", "no effect when it changes"},
-      // These two have an effect with ScheduledUpdate and with DaemonSet: see the scenarios scheduled* and daemonset*.
+      // The first has an effect with ScheduledUpdate, the second with DaemonSet: see scenarios scheduled* and daemonset*.
       {"updateStrategy.scheduledUpdate", "no effect"},
       {"pruneSlurmNodeRecords", "no effect"},
-      // The Controller creates the partition: see the scenario nodeset_joins.
+      // The controller of Controllers creates the partition: see the scenario nodeset_joins.
       {"partition.config", "no effect when it is set"},
       // This has an effect with the labels of real nodes: see workers_know_their_kubernetes_nodes in tests/e2e/run.py.
       {"nodeFeatureLabels", "no effect"}};

@@ -1,5 +1,6 @@
-// Checks properties of random histories: random acts of users, jobs and administrators with random failures, then a time
-// without events. The operator must delete no busy worker and undo no drain of others, and must reach the declared state.
+// Checks properties of random histories. A history consists of random acts of users, jobs and administrators with random
+// failures, followed by a time without events. The operator must delete no busy worker and undo no drain of others, and must
+// reach the declared state.
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
@@ -31,7 +32,8 @@ bool free_for_jobs(const World& world, const std::string& name) {
   return pod != world.pods.end() && pod->second.ready() && !pod->second.meta.terminating() && pod->second.phase == "Running";
 }
 
-/// Ends a drain as an administrator's RESUME does. A node without a slurmd soon goes down again, because it does not respond.
+/// Ends a drain as an administrator's RESUME does. A node without a slurmd soon goes down again, because the node does not
+/// respond.
 void free_node(slurm::Node& node) {
   node.state.flags.erase("DRAIN");
   node.reason = node.state.base == "DOWN" ? slurm::kNotResponding : "";
@@ -197,7 +199,7 @@ void disturb(World& world, int ordinal, int what) {
   }
 }
 
-/// Leaves records without workers, from ordinal `first` on. `stale`: with another extraConf.
+/// Adds `count` Slurm records without workers, from ordinal `first` on. `stale`: the records have another extraConf.
 void leave_records(World& world, int first, int count, bool stale) {
   for (int i = 0; i < count; ++i) {
     slurm::Node& node = world.add_node("cpu-" + std::to_string(first + i));
@@ -210,8 +212,8 @@ void leave_records(World& world, int first, int count, bool stale) {
   }
 }
 
-/// Starts from a settled world and applies all random events at once. If there are jobs, each worker runs one, so that ending
-/// jobs do not change which workers are deleted.
+/// Starts from a settled world and applies all random events at once. If there are jobs, each worker runs one. So the end of a
+/// job does not change which workers are deleted.
 World troubled_world() {
   const int before = *rc::gen::inRange(0, 120);
   const int after = *rc::gen::inRange(0, 120);
@@ -248,8 +250,8 @@ World troubled_world() {
 
 using Items = std::set<std::string>;
 
-/// Returns the remaining steps of the intent, such as "drain cpu-3". If `late`, returns only the steps that become necessary
-/// through what workers and Slurm do after the other steps. If not `late`, returns only those other steps.
+/// Returns the remaining steps of the intent, such as "drain cpu-3". Late steps become necessary only because workers and Slurm
+/// react to other steps. Returns only the late steps if `late` is true, else only the other steps.
 Items items(const plan::Intent& intent, bool late) {
   constexpr std::array<std::string_view, 3> kLate{"comment", "mark", "report Slurm state on"};
   Items out;
@@ -282,7 +284,7 @@ RC_GTEST_PROP(NodeSetHistories, StepsOfAllPassesAddUpToTheIntent, ()) {
   }
   // World has checked that every step was in the intent of its own pass.
   for (const std::string& violation : world.violations) RC_FAIL(violation);
-  // The steps that were done are exactly those of the first intent, apart from the late ones.
+  // Apart from late steps, the steps that were done are exactly the steps of the first intent.
   RC_ASSERT(missing(items(world.did, false), items(first.intent, false)) == Items{});
   RC_ASSERT(missing(items(first.intent, false), items(world.did, false)) == Items{});
   Items late = missing(items(first.intent, true), items(world.did, true));

@@ -18,12 +18,12 @@
 namespace op::nodeset {
 namespace {
 
-/// The time until workers that a switch of the scalingMode has left out, or that keep their names, are judged again. Perhaps no
-/// event wakes the NodeSet when such a worker can be replaced.
+/// The time until the operator judges again the workers that a switch of the scalingMode has left out or that keep their names.
+/// Events might not wake the NodeSet when such a worker can be replaced.
 constexpr Change kSwitchAgain{core::Duration{30000}, "workers of the other scalingMode may be replaced"};
 constexpr Change kRenameAgain{core::Duration{30000}, "workers may get the names that their Kubernetes nodes give them"};
 constexpr std::size_t kNamesTold = 3;
-/// The time that the scheduler may take to place a new worker.
+/// The time that the scheduler has to place a new worker.
 constexpr core::Duration kScheduled{60000};
 
 const Host* find_host(const View& view, std::string_view kube_node) {
@@ -31,13 +31,13 @@ const Host* find_host(const View& view, std::string_view kube_node) {
   return found == view.in.hosts.end() ? nullptr : &found->second;
 }
 
-/// True if no worker can use the Slurm node name of the host.
+/// True if the host's worker cannot use Host::slurm_node as its name.
 bool name_unusable(const View& view, const Host& host) {
   if (uses_host_network(view.in.nodeset.spec)) return false;
   return !host.twin.empty() || !hostname_problem(host.slurm_node).empty();
 }
 
-/// Returns what users have set on the worker, if a successor of another name in Slurm would lose it. "": nothing.
+/// Returns the settings by users that would be lost if the worker's successor had another name in Slurm. "": no such settings.
 std::string said_by_people(const View& view, const Slot& worker) {
   if (worker.user_cordon) return "pod " + pod_text(worker) + " was cordoned, and its successor would not be";
   if (worker.record != nullptr && outlives_worker(view, *worker.record))
@@ -49,7 +49,7 @@ std::string said_by_people(const View& view, const Slot& worker) {
 bool wants_name(const View& view, const Slot& worker) {
   const Host* host = find_host(view, worker.key.kube_node);
   if (host == nullptr || !host->fit.starts) return false;
-  // If the pod already has the name, the worker is not renamed, even if its slurmd registered under another name.
+  // A pod that already has the name is not renamed. This also holds if the pod's slurmd registered under another name.
   return !uses_host_network(view.in.nodeset.spec) && !worker.pod->host_network && worker.node != host->slurm_node &&
          worker.pod->hostname != host->slurm_node && !name_unusable(view, *host);
 }
@@ -67,8 +67,8 @@ std::string host_of(const View& view, const slurm::Node& record) {
   return seen == view.in.seen.gone.end() ? "" : seen->second.kube_node;
 }
 
-/// Returns, by Kubernetes node, the records that somebody took out of service and whose workers are gone. The next worker on
-/// that Kubernetes node would have another name, so it would accept jobs.
+/// Returns the records that somebody took out of service and whose workers are gone. The key is the Kubernetes node. The next
+/// worker on that Kubernetes node would have another name, so it would accept jobs.
 std::map<std::string, const slurm::Node*, std::less<>> find_held_records(const View& view) {
   std::map<std::string, const slurm::Node*, std::less<>> out;
   if (!view.by_host() || uses_host_network(view.in.nodeset.spec) || !slurm::has_answered(view.in.snapshot)) return out;
@@ -81,12 +81,12 @@ std::map<std::string, const slurm::Node*, std::less<>> find_held_records(const V
   return out;
 }
 
-/// Returns why a worker whose place is a Kubernetes node must be deleted, or kNone.
+/// Returns why a worker whose place is a Kubernetes node must be deleted. kNone: the worker stays.
 Fate::Cause why_bound_goes(const View& view, const Worker& worker) {
   const Host* host = find_host(view, worker.key.kube_node);
   if (host == nullptr) {
-    // Kubernetes itself deletes the pods of a deleted node, except pods that were never scheduled to it. A node that is missing
-    // in the cache may still exist.
+    // Kubernetes itself deletes the pods of a deleted node, except pods that were never scheduled to the node. A node that is
+    // missing in the cache might still exist.
     return worker.pod->node_name.empty() ? Fate::Cause::kUnplaced : Fate::Cause::kNone;
   }
   if (!host->fit.stays) return Fate::Cause::kUnplaced;
@@ -102,7 +102,7 @@ std::string reason_of(const View& view, const Worker& worker, Fate::Cause cause)
 }
 
 /// Returns the rank of a worker among the workers on one host. The worker with the smallest rank is kept: workers that run jobs
-/// come first, then those that serve, that are ready, and that are older.
+/// come first, then workers that serve, then ready workers, then older workers.
 auto rank_on_host(const Worker& worker) {
   return std::tuple(!worker.busy(), !worker.usable(), !worker.ready(), worker.pod->meta.created, worker.pod->meta.name);
 }
@@ -116,15 +116,16 @@ std::vector<Worker*> of_other_mode(const View& view, Workers& workers) {
   return out;
 }
 
-/// Returns what a successor of another name would lose, or "". `begun`: the drain of this worker for the renaming has begun.
+/// Returns what would be lost if the worker's successor had another name. "": nothing. `begun`: the drain of this worker for
+/// the renaming has begun.
 std::string why_name_kept(const View& view, const Worker& worker, bool begun, Fates& fates) {
   std::string said = said_by_people(view, worker);
   return said.empty() ? why_record_stays(view, worker, begun, fates) : said;
 }
 
 /// Returns why the switch of the scalingMode does not replace the worker now, or "". `begun`: the worker is already drained for
-/// the switch, so only users' settings, jobs, reservations and the successor's name still count. `replaced`: the worker's
-/// Kubernetes node gets a successor.
+/// the switch, so only users' settings, jobs, reservations and the successor's name still count. `replaced`: a successor is
+/// created on the worker's Kubernetes node.
 std::string why_not_switched(const View& view, const Worker& worker, bool begun, bool replaced, Fates& fates) {
   if (std::string why = why_name_kept(view, worker, begun, fates); !why.empty()) return why;
   const Host* host = find_host(view, worker.pod->node_name);
@@ -137,8 +138,8 @@ std::string why_not_switched(const View& view, const Worker& worker, bool begun,
   return {};
 }
 
-/// Returns the workers in `others` for which the new scalingMode has no place. Each Kubernetes node that matches has a place
-/// for one worker.
+/// Returns the workers in `others` for which the new scalingMode has no place. Each matching Kubernetes node has a place for
+/// one worker.
 std::unordered_set<const Worker*> without_place(const View& view, const Workers& workers, const std::vector<Worker*>& others) {
   std::unordered_set<const Worker*> out;
   if (!view.by_host() || view.in.node_loss.holds()) return out;
@@ -147,7 +148,7 @@ std::unordered_set<const Worker*> without_place(const View& view, const Workers&
     if (worker.life == Life::kLive && !worker.goes() && !worker.key.numbered()) taken.insert(worker.key.kube_node);
   }
   for (const Worker* worker : others) {
-    // An unknown Kubernetes node may match.
+    // An unknown Kubernetes node might match, so its worker might have a place.
     if (worker->unplaced()) continue;
     const Host* host = find_host(view, worker->pod->node_name);
     const bool matches = host != nullptr && (host->wanted || host->fit.stays);
@@ -166,8 +167,8 @@ std::size_t places_empty(const View& view, const Workers& workers) {
   for (const Worker& worker : workers) {
     if (worker.life != Life::kLive || worker.goes()) continue;
     if (!view.of_mode(worker.key) || is_available(view, worker) || set_aside(worker)) continue;
-    // The scheduler may never find room for a pending worker. A worker that is bound to its Kubernetes node waits until the
-    // worker that it replaces is gone.
+    // A pending worker counts as missing only for a while, because the scheduler might never find room for it. A worker that is
+    // bound to its Kubernetes node waits until the worker that it replaces is gone.
     const bool waits = worker.pod->node_name.empty() && (worker.key.numbered() || served.contains(worker.key.kube_node));
     if (!waits || view.in.now - worker.pod->meta.created < kScheduled) ++out;
   }
@@ -276,7 +277,7 @@ Switching switch_mode(const View& view, const ExtraConf& extra_conf, Fates& fate
   under_way += drained.size();
   auto idle = std::ranges::count_if(ranked, [](const auto& item) { return item.second->usable() && !item.second->busy(); });
   for (Worker* worker : drained) {
-    // A job that has just begun may last for days. So its worker is resumed. Once that worker serves again, an idle worker is
+    // A job that has just begun can run for days, so resume its worker. Once that worker serves again, an idle worker is
     // drained instead.
     const bool gives_way = under_way >= most && idle > 0 && worker->busy() && worker->ready() && worker->drained_for &&
                            *worker->drained_for < kJustDrained;
@@ -287,7 +288,7 @@ Switching switch_mode(const View& view, const ExtraConf& extra_conf, Fates& fate
     }
   }
   for (const auto& [order, worker] : ranked) {
-    // A usable worker takes jobs, even before minReadySeconds are over.
+    // A usable worker counts as serving even before minReadySeconds are over, because it already accepts jobs.
     const bool serves = worker->usable();
     if (serves && under_way >= most) {
       out.waits = true;
@@ -335,7 +336,8 @@ Vacancies find_free_hosts(const View& view, const Fates& fates, Draft& draft) {
   const bool alone = !view.in.nodeset.spec.oversubscribe_node || uses_host_network(view.in.nodeset.spec);
   const auto take = [&](const kube::PodRecord& pod, const SlotKey& place) {
     if (!place.numbered()) taken.insert(pod.pinned_to.empty() ? pod.node_name : pod.pinned_to);
-    // A new pod on the same node would stay pending, and the scheduler could preempt this pod for one of higher priority.
+    // A new pod on the same node would stay pending, and the scheduler could preempt the existing pod in favor of a new pod of
+    // higher priority.
     if (alone) taken.insert(pod.node_name);
   };
   for (const Worker& worker : fates.workers) {
@@ -368,7 +370,7 @@ Vacancies find_free_hosts(const View& view, const Fates& fates, Draft& draft) {
       out.places.insert(place);
       continue;
     }
-    // Another worker of ours may still have the name while modes or names change.
+    // While modes or names change, another worker of ours might still have the name.
     if (view.has_worker(host.slurm_node)) {
       if (names.contains(host.slurm_node))
         draft.wrong(

@@ -1,6 +1,6 @@
-// Handles changes of the template that need no new workers: features and weight in spec.extraConf, which Slurm can change by a
-// request, and, with DaemonSet, the selection of Kubernetes nodes. attributes.cpp updates the nodes in Slurm. After that, the
-// pods count as workers of the new template.
+// Handles changes of the template that need no new workers. These are changes of the features and the weight in spec.extraConf,
+// which Slurm can change by a request. With DaemonSet, they are also changes of the selection of Kubernetes nodes.
+// attributes.cpp updates the nodes in Slurm. After that, the pods count as workers of the new template.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,7 +20,8 @@ namespace {
 
 using core::Json;
 
-/// The --conf of a worker in two parts: settings that a request can change, and settings that need a new record.
+/// The --conf of a worker in two parts: the settings that a request to Slurm can change, and `rest`, the settings that need a
+/// new record.
 struct Halves {
   std::vector<std::string> features;
   std::optional<std::int64_t> weight;
@@ -60,7 +61,7 @@ std::optional<Halves> halves_of(const api::NodeSetSpec& spec, const std::string&
   return out;
 }
 
-/// Returns the template without extraConf and, with DaemonSet, without the fields that only select Kubernetes nodes.
+/// Returns the template without extraConf. With DaemonSet, the result also lacks the fields that only select Kubernetes nodes.
 Json other_inputs(const api::NodeSetSpec& spec) {
   Json out = api::revision_data(spec);
   out["spec"].erase("extraConf");
@@ -79,8 +80,8 @@ bool takes_a_request_only(const View& view, const kube::Object& revision) {
   const core::Result<api::NodeSetSpec> earlier = api::with_revision(spec, revision.body);
   if (!earlier || other_inputs(*earlier) != other_inputs(spec)) return false;
   const auto was = halves_of(*earlier, view.in.meta().name), is = halves_of(spec, view.in.meta().name);
-  // If the newest template has no weight, slurm.conf may set one, which is not known here. So the removal of a weight needs new
-  // workers.
+  // If the newest template has no weight, slurm.conf might set the weight. That value is unknown here, so the removal of a
+  // weight needs new workers.
   return was && is && was->rest == is->rest && (is->weight || !was->weight);
 }
 
@@ -115,7 +116,7 @@ TemplateFeatures template_features(const View& view) {
   const auto add = [](const std::optional<Halves>& halves, std::vector<std::string>& to) {
     if (!halves) return;
     for (const std::string& feature : halves->features) {
-      // Features with this prefix describe the Kubernetes node; templates do not set them.
+      // Features with this prefix come from the Kubernetes node, not from templates.
       if (!feature.starts_with(api::kFeaturePrefix) && std::ranges::find(to, feature) == to.end()) to.push_back(feature);
     }
   };
@@ -151,7 +152,7 @@ RevisionHashes find_in_place(const View& view) {
 
 bool can_change_in_place(const View& view, const Worker& worker) {
   if (worker.record == nullptr) return false;
-  // A request that changes features may drop the node's topology, unless the request sends the topology along.
+  // Changing features is impossible here: it might drop the node's topology unless the request also contains the topology.
   if (!worker.record->topology.empty() && !view.in.snapshot->capabilities.topology_update) return false;
   if (was_changed_in_place(worker)) return true;
   const std::string stamp = stamp_of(view, *worker.record);
@@ -161,8 +162,8 @@ bool can_change_in_place(const View& view, const Worker& worker) {
 
 bool has_drifted(const View& view, const Worker& worker) {
   if (view.in.hash.empty() || !was_changed_in_place(worker) || !can_change_in_place(view, worker)) return false;
-  // If the comment names the newest --conf, the node had the features of that --conf, and an administrator has changed them.
-  // Such changes stay.
+  // If the comment names the newest --conf, the node already had the features of that --conf, and an administrator has changed
+  // the features since. Such changes stay.
   return stamp_of(view, *worker.record) != *view.conf_hash(view.in.hash) &&
          !has_features(*worker.record, template_features(view));
 }
@@ -175,8 +176,8 @@ void update_in_place(const View& view, const Workers& workers, Draft& draft) {
     if (!worker.in_place || !worker.ready() || draft.is_deleted(*worker.pod)) continue;
     if (!view.slurm_fresh()) return draft.wake(kFreshAgain);
     const std::string_view revision = worker.pod->meta.label(api::kLabelRevisionHash);
-    // Record the pod's revision before the Slurm node changes, because Slurm's record may then have another template than the
-    // pod.
+    // Record the pod's revision before the Slurm node changes. After that change, Slurm's record can have another template than
+    // the pod.
     if (!was_changed_in_place(worker)) {
       const core::Json note{{"annotations", {{std::string(api::kAnnotationCreatedRevision), revision}}}};
       draft.step(lane, {"note", "Pod", pod_text(worker)}, "its node is about to get what is new in its template",

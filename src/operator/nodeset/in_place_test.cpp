@@ -14,7 +14,7 @@ using ::testing::ElementsAre;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-/// Returns a world with a settled worker whose extraConf was `from`, after the change to `to`.
+/// Returns a world with a settled worker, just after the spec's extraConf has changed from `from` to `to`.
 World changed(const char* from, const char* to) {
   World world(core::Json{{"replicas", 1}, {"extraConf", from}});
   world.settle();

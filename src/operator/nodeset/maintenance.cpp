@@ -1,6 +1,6 @@
-// ScheduledUpdate: the reservation in Slurm that defines the NodeSet's maintenance window. The operator creates it, keeps its
-// nodes current, and deletes it when it is no longer wanted. The state of a node and the times of the reservation show whether
-// the node is in its window.
+// Implements ScheduledUpdate by a reservation in Slurm, which defines the NodeSet's maintenance window. The operator creates
+// the reservation, keeps the reservation's nodes current, and deletes the reservation when it is no longer wanted. The state of
+// a node and the times of the reservation show whether the node is in its window.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,8 +28,8 @@ std::string self_name(const View& view) {
   return reservation_name(view.in.meta());
 }
 
-/// True if the operator made the reservation and it covers only nodes of this NodeSet. Nodes that Slurm no longer has are
-/// ignored.
+/// True if the operator made the reservation and the reservation covers only nodes of this NodeSet. Ignores nodes that Slurm no
+/// longer has.
 bool is_ours(const View& view, const slurm::Reservation& reservation) {
   return slurm::made_by_operator(reservation) && !reservation.nodes_unknown &&
          std::ranges::all_of(reservation.nodes, [&](const std::string& name) {
@@ -39,7 +39,8 @@ bool is_ours(const View& view, const slurm::Reservation& reservation) {
 }
 
 /// Returns the nodes that the reservation should cover. Slurm does not delete the records of reserved nodes. So a node whose
-/// record is to be deleted is removed from the reservation once it is drained. Before that, the node would get jobs.
+/// record is to be deleted is removed from the reservation once the node is drained. Without the reservation, a node that is
+/// not drained would get jobs.
 Nodes nodes_to_cover(const View& view, const Workers& workers, const Vacancies& vacancies, const slurm::Reservation* found) {
   Nodes out;
   for (const Worker& worker : workers) {
@@ -84,7 +85,8 @@ class Maintenance {
           fmt::format("spec.updateStrategy.type: ScheduledUpdate needs a reservation, which slurmrestd {} cannot make (25.05 "
                       "and later can): no worker is updated. Upgrade Slurm, or use RollingUpdate",
                       view_.in.snapshot->capabilities.release));
-      // An earlier reservation may exist, but cannot be read now. A NodeSet that is being deleted does not wait for it.
+      // An earlier reservation might exist, but cannot be read now. The deletion of a NodeSet does not wait for that
+      // reservation.
       if (view_.in.meta().terminating()) release();
     } else if (read()) {
       keep();
@@ -113,7 +115,7 @@ class Maintenance {
 
   void ask() { draft_.need(need_reservations(view_.in)); }
 
-  /// Asks for the reservations if they have to be read again. Returns false while they are unknown.
+  /// Asks for Slurm's reservations if they have to be read again. Returns false while the reservations are unknown.
   bool read() {
     const auto& seen = view_.in.seen.reservations;
     draft_.wake_after(kReadAgain, "reservations may be others");
@@ -127,7 +129,8 @@ class Maintenance {
     return seen && !wrote;
   }
 
-  /// True if the reservations were read recently enough to change them. Otherwise asks for them again.
+  /// True if Slurm's reservations were read so recently that the plan can change them. Otherwise asks for the reservations
+  /// again.
   bool fresh() {
     const bool is = view_.in.mono - view_.in.seen.reservations->asked_at <= view_.in.snapshot->good_for();
     if (!is) ask();
@@ -149,7 +152,8 @@ class Maintenance {
     if (!schedule.problem.empty()) return refuse("InvalidSchedule", "spec.updateStrategy.scheduledUpdate." + schedule.problem);
     const std::optional<Window> window = schedule.window_at(view_.in.now);
     if (found != nullptr && !schedule.made(*found)) {
-      // This reservation belongs to another schedule, not to a past window, because Slurm deletes a reservation that is over.
+      // Slurm deletes a reservation that is over. So this reservation does not belong to a past window, but to another
+      // schedule.
       tell("ScheduleChanged", "the reservation of the former schedule is deleted");
       return remove("its schedule has changed");
     }
@@ -194,8 +198,8 @@ class Maintenance {
     const core::WallTime now = view_.in.now;
     std::chrono::minutes duration = schedule.duration;
     if (window.start < now && schedule.period.count() > 0) {
-      // Slurm refuses a start in the past, and counts the repetitions from the start that it gets. So begin with the next
-      // window.
+      // Slurm refuses a start in the past, and a later start within this window would shift all repetitions. So begin with the
+      // next window.
       window = *schedule.window_at(window.end);
     } else if (window.start < now) {
       window.start = now;
@@ -255,7 +259,8 @@ bool reservations_are_recent(const View& view) {
 }
 
 std::optional<std::string> other_reservation(const View& view, const Slot& worker) {
-  // The NodeSet's own reservation does not count. It can be distinguished from others only once the reservations were read.
+  // The NodeSet's own reservation does not count. It can be distinguished from other reservations only once they have been
+  // read.
   const bool is = worker.record != nullptr && reserved(*worker.record);
   if (is && (!is_scheduled(view) || !view.in.seen.reservations)) return worker.record->reservation;
   if (!view.in.seen.reservations) return {};

@@ -19,10 +19,10 @@ namespace op::nodeset {
 
 struct Options {
   std::string cluster_domain = "cluster.local";  ///< For the DNS search path of workers.
-  std::string worker_priority_class = {};        ///< For workers whose NodeSet names none. "": the default of the cluster.
+  std::string worker_priority_class = {};        ///< Priority class if the NodeSet names none. "": the cluster's default.
   /// Keys of taints that announce the end of a Kubernetes node.
   std::vector<std::string> drain_taints{api::kDrainTaints.begin(), api::kDrainTaints.end()};
-  /// Types of conditions of Kubernetes nodes whose messages are added to the reasons of drains for cordons.
+  /// Types of Kubernetes node conditions. If a cordon causes a drain, the messages of these conditions are added to its reason.
   std::vector<std::string> propagated_conditions = {};
 };
 
@@ -39,7 +39,7 @@ class NodeSetController final : public kube::TypedController<Observed> {
  public:
   explicit NodeSetController(Wiring& wiring, Options options = {});
   [[nodiscard]] std::string name() const override { return "nodeset"; }
-  /// Returns the key of the Slurm cluster of the NodeSet.
+  /// Returns the key of the NodeSet's Slurm cluster.
   [[nodiscard]] std::string share(const kube::Key& key) const override;
 
  protected:
@@ -47,8 +47,8 @@ class NodeSetController final : public kube::TypedController<Observed> {
                                                               const run::Observation& context) override;
 
  private:
-  /// Records that a pod has ended. A kubelet reports the end of a pod and then deletes the pod so soon that no pass may see the
-  /// ended pod.
+  /// Records that a pod has ended. A kubelet reports the end of a pod and deletes the pod so soon afterwards that a pass might
+  /// never observe the ended pod.
   void note_end(const kube::PodRecord& gone);
   [[nodiscard]] std::string doubt(const slurm::ClusterKey& cluster, const Observed& observed);
 
@@ -59,7 +59,8 @@ class NodeSetController final : public kube::TypedController<Observed> {
   Caches caches_;
   Options options_;
   std::map<kube::Key, Seen> seen_;
-  /// The last result of doubt_of for each cluster, with the Snapshot::round that it is about. The cluster's NodeSets share it.
+  /// For each cluster: the last result of doubt_of, and the Snapshot::round for which it was computed. All NodeSets of a
+  /// cluster share this result.
   std::map<slurm::ClusterKey, std::pair<std::uint64_t, std::string>> doubts_;
 };
 

@@ -16,13 +16,13 @@
 
 namespace op::nodeset {
 
-/// The fate of a worker: whether it is kept, and if not, why it is deleted and what follows.
+/// The fate of a worker: whether the worker is kept, and if not, why the worker is deleted and what follows.
 struct Fate {
   enum class Kind {
     kKeep,
     kScaleIn,  ///< The worker is not wanted any more.
     kReplace,  ///< The worker cannot serve. A new worker takes its place.
-    kUpdate,   ///< The template has changed. A new worker takes the place. Until then, the Slurm record stays.
+    kUpdate,   ///< The template has changed. A new worker takes the place. Until it does, the Slurm record stays.
     kEnd,      ///< The cluster is being deleted. The worker is deleted at once, even if it runs jobs.
   };
   enum class Cause {
@@ -59,7 +59,7 @@ struct Worker : Slot {
 };
 using Workers = std::vector<Worker>;  ///< Sorted by place.
 
-/// Pending jobs that require a node by name (`sbatch -w`). Slurm ends them when it no longer has the node.
+/// Pending jobs that require a node by name (`sbatch -w`). Slurm ends such a job when Slurm no longer has the node.
 struct WaitingJobs {
   std::vector<std::int64_t> first;  ///< The first few job ids.
   std::int64_t last = 0;
@@ -67,7 +67,7 @@ struct WaitingJobs {
 };
 /// The waiting jobs by Slurm node.
 using WaitingJobsByNode = std::unordered_map<std::string_view, WaitingJobs>;
-/// Returns the jobs that wait for the node, for users: "7, 8 and 3 more". "" if no job waits for it.
+/// Returns a text for users that lists the jobs that wait for the node: "7, 8 and 3 more". "": no job waits for the node.
 [[nodiscard]] std::string waiting_text(const WaitingJobsByNode& jobs, const std::string& node);
 
 /// The state of the workers with earlier templates, and what happens to them.
@@ -75,7 +75,7 @@ struct Rollout {
   enum class State {
     kByHand,  ///< The workers stay until somebody deletes their pods.
     kPaused,
-    kScheduled,  ///< The workers stay until their maintenance window. None of them is in it now.
+    kScheduled,  ///< The workers stay until their maintenance window. No worker is in its window now.
     kBlocked,    ///< No update begins now: no worker could be created, Slurm does not answer, or the template is not recorded
                  ///< yet.
     kRolls,
@@ -94,11 +94,11 @@ struct Rollout {
   /// The API server is asked whether it would create the successor of this worker, with the newest template. Null: the API
   /// server is not asked.
   const Worker* asks_template = nullptr;
-  bool unchecked = false;  ///< The API server's answer is missing. Until there is one, no worker is deleted for the update.
+  bool unchecked = false;  ///< The API server has not answered. Until it does, no worker is deleted for the update.
   std::string unanswered;  ///< Why the API server gave no usable answer. "": it answered.
-  /// Why the API server would refuse the new pod: then the update does not begin. "": it would create the pod.
+  /// Why the API server would refuse the new pod. In this case, the update does not begin. "": no refusal is known.
   std::string refusal;
-  std::optional<Change> change{};  ///< When this result may change.
+  std::optional<Change> change{};  ///< When this result might change.
 };
 
 /// Workers of the NodeSet's previous scalingMode.
@@ -106,7 +106,7 @@ struct Switching {
   std::size_t left = 0;            ///< Number of workers that are still to be replaced.
   std::vector<std::string> kept;   ///< Why some workers are not replaced for now.
   bool waits = false;              ///< Some workers wait because of maxUnavailable.
-  std::optional<Change> change{};  ///< When this result may change.
+  std::optional<Change> change{};  ///< When this result might change.
 };
 
 struct Fates {
@@ -114,17 +114,17 @@ struct Fates {
   Rollout rollout;
   Switching switching;
   /// Set only if a worker is to be deleted for another reason than an update, or if a job waits for the node of a worker that
-  /// may be replaced.
+  /// might be replaced.
   WaitingJobsByNode waiting_jobs;
-  std::vector<std::string> names_kept;  ///< Why workers do not get the names that their Kubernetes nodes give them now.
+  std::vector<std::string> names_kept;  ///< Why workers do not get the names that their Kubernetes nodes now give them.
   bool asks_reservations = false;       ///< Records have to be deleted, but Slurm's reservations were not read recently.
-  std::vector<Change> changes;          ///< When a fate may change.
+  std::vector<Change> changes;          ///< When a fate might change.
 };
 
 /// The known problems of spec.extraConf and of slurmd's options. "": there is none.
 struct ExtraConf {
-  std::string refusal;  ///< Why slurmd would exit, or may register under a wrong name. No worker is created with such a spec.
-  std::string doubts;   ///< The items that slurmd may not understand.
+  std::string refusal;  ///< Why slurmd would exit, or might register under a wrong name. If set, no worker is created.
+  std::string doubts;   ///< The items that slurmd might not understand.
 };
 
 struct Vacancies {
@@ -135,8 +135,8 @@ struct Vacancies {
 using NodeNames = std::set<std::string, std::less<>>;
 
 struct ScaleIn {
-  /// The number of workers still to be deleted, including those of this pass, except workers that are updated or
-  /// renamed.
+  /// The number of workers that still have to be deleted, including the workers that this pass deletes. Workers that are
+  /// updated or renamed are not counted.
   int to_delete = 0;
   std::vector<std::string> held;      ///< What the workers that are scaled in wait for: "cpu-1 runs 1 job until ...".
   std::int64_t held_until = 0;        ///< The deadline_rank() of the worker in `held` whose jobs end last.
@@ -144,8 +144,8 @@ struct ScaleIn {
   std::vector<std::string> withheld;  ///< Pods that stay while deletions are stopped or Slurm's answers are in doubt.
 };
 
-/// The change that this pass makes to the NodeSet's finalizer. No worker may exist without the finalizer: a deletion of the
-/// NodeSet would not wait for the jobs of that worker.
+/// The change that this pass makes to the NodeSet's finalizer. While a worker exists, the NodeSet must have the finalizer.
+/// Otherwise a deletion of the NodeSet would not wait for the worker's jobs.
 enum class Finalizer {
   kUnchanged,
   kChanged,  ///< A step of this pass adds or removes the finalizer, which changes the NodeSet's resourceVersion.
@@ -167,7 +167,7 @@ struct MaintenanceResult {
     bool made;
   };
   std::optional<Note> note{};  ///< The content of the condition ReservationCreated. Empty: the condition is not set.
-  bool pending = false;        ///< The NodeSet's reservation may still exist.
+  bool pending = false;        ///< The NodeSet's reservation might still exist.
   Finalizer finalizer = Finalizer::kUnchanged;
 };
 
@@ -198,8 +198,9 @@ struct PassResult {
 // update.cpp
 /// Chooses the workers to update among the workers that are kept.
 [[nodiscard]] Rollout judge_rollout(const View& view, const ExtraConf& extra_conf, Fates& fates);
-/// Returns, for users, which jobs or reservation need the worker's record, or "". If Slurm's reservations were never read,
-/// returns a text about that, unless the drain for the replacement has `begun`. Asks for reservations that are not recent.
+/// Returns a text for users: which jobs or which reservation need the worker's record, or that Slurm's reservations were never
+/// read. "": the record can go. `begun`: the drain for the replacement has begun, so unread reservations do not matter. Sets
+/// `fates.asks_reservations` if Slurm's reservations were not read recently.
 [[nodiscard]] std::string why_record_stays(const View& view, const Slot& worker, bool begun, Fates& fates);
 
 // maintenance.cpp
@@ -208,8 +209,8 @@ struct PassResult {
 [[nodiscard]] bool in_window(const View& view, const Slot& worker);
 /// True if Slurm's reservations were read recently.
 [[nodiscard]] bool reservations_are_recent(const View& view);
-/// Returns the name of another reservation that covers the worker's node now or later. The reservation would lose the node if
-/// the node's record were deleted. "": the name is unknown. nullopt: no such reservation is known.
+/// Returns the name of a reservation, other than the NodeSet's own, that covers the worker's node now or later. The reservation
+/// would lose the node if the node's record were deleted. "": the name is unknown. nullopt: no such reservation is known.
 [[nodiscard]] std::optional<std::string> other_reservation(const View& view, const Slot& worker);
 /// Returns, for users, when the next window is, or why there is none.
 [[nodiscard]] std::string window_text(const View& view);
@@ -220,7 +221,7 @@ struct PassResult {
 using RevisionHashes = std::set<std::string, std::less<>>;
 /// Returns the revisions from which the newest template differs only in what Slurm can change while workers run.
 [[nodiscard]] RevisionHashes find_in_place(const View& view);
-/// True if the record of a worker whose revision is one of find_in_place() can be changed in place.
+/// True if Slurm's record of the worker can be changed in place. Requires that find_in_place() contains the worker's revision.
 [[nodiscard]] bool can_change_in_place(const View& view, const Worker& worker);
 /// True if the worker has the newest template but its Slurm node does not, because slurmd has registered again or because the
 /// template was changed back.
@@ -241,8 +242,8 @@ struct TemplateFeatures {
 [[nodiscard]] std::string comment_in_place(const View& view, const Worker& worker);
 /// Returns the plan::Need to ask the API server whether it would create the pod of the worker's successor.
 [[nodiscard]] plan::Need need_template(const View& view, const Worker& worker);
-/// For workers that are updated in place: records on the pod the revision with which it was created, before the Slurm node
-/// changes, and the new revision afterwards.
+/// Updates the pods of workers that are updated in place. Before the Slurm node changes, records on the pod the revision with
+/// which the pod was created. Afterwards, records the new revision.
 void update_in_place(const View& view, const Workers& workers, Draft& draft);
 /// True if a successor of the worker can be created, as far as can be known in advance.
 [[nodiscard]] bool can_create(const View& view, const ExtraConf& extra_conf);
@@ -255,13 +256,14 @@ void update_in_place(const View& view, const Workers& workers, Draft& draft);
 /// Chooses, with scalingMode DaemonSet, workers to delete because their Kubernetes nodes are not wanted or give them another
 /// name.
 void judge_places(const View& view, Fates& fates);
-/// Chooses the workers to replace among the kept workers of the other scalingMode.
+/// Chooses the workers to replace among the kept workers that were created with the other scalingMode.
 [[nodiscard]] Switching switch_mode(const View& view, const ExtraConf& extra_conf, Fates& fates);
 /// Returns the wanted Kubernetes nodes without a worker, for scalingMode DaemonSet.
 [[nodiscard]] Vacancies find_free_hosts(const View& view, const Fates& fates, Draft& draft);
 /// Returns, for scalingMode DaemonSet, the wanted places that have no worker, or only a worker that does not stay.
 [[nodiscard]] std::set<SlotKey> hosts_to_fill(const View& view, const Workers& workers);
-/// Returns why a new worker at this place could not get its name in Slurm, or "". Always "" with host networking.
+/// Returns why a new worker at this place could not get its name in Slurm. "": the name is available. Always "" with host
+/// networking.
 [[nodiscard]] std::string why_unnamed(const View& view, const SlotKey& place);
 /// Returns the number of workers that are to be created. Does not count Kubernetes nodes that cannot have a worker until a user
 /// acts.
@@ -277,7 +279,7 @@ void keep_revisions(const View& view, const Workers& workers, Draft& draft);
 /// Returns the places for the missing workers: free ordinals or, with scalingMode DaemonSet, Kubernetes nodes.
 [[nodiscard]] Vacancies find_vacancies(const View& view, const Fates& fates, Draft& draft);
 [[nodiscard]] Finalizer adopt_orphans(const View& view, Draft& draft);
-/// Reports workers and NodeSets whose names in Slurm other NodeSets use as well.
+/// Reports conflicts of names in Slurm: another NodeSet also uses the name of a worker or of this NodeSet.
 void tell_name_conflicts(const View& view, const Workers& workers, const Vacancies& vacancies, Draft& draft);
 /// Creates the pods of vacant places. Call it only if there are no orphans to adopt.
 [[nodiscard]] Finalizer create_workers(const View& view, const Vacancies& vacancies, const ExtraConf& extra_conf,
@@ -292,15 +294,16 @@ void tell_name_conflicts(const View& view, const Workers& workers, const Vacanci
 /// Creates missing claims. Returns the vacant places whose workers cannot be created yet, because a claim is missing or
 /// unusable.
 [[nodiscard]] std::set<SlotKey> prepare_claims(const View& view, const Vacancies& vacancies, Draft& draft);
-/// Marks the claims that are to be deleted with a worker that is scaled in. Returns true if all are marked, so that the pod may
-/// be deleted. After the deletion, only the marks show that the claims are not kept for a successor.
+/// Marks the claims that are to be deleted with a worker that is scaled in. Returns true if all these claims are marked, so
+/// that the pod may be deleted. After the deletion, only the marks show that the claims are not kept for a successor.
 [[nodiscard]] bool give_up_claims(const View& view, const Worker& worker, Draft& draft);
 /// Adds to the intent the remaining changes to the claims of a worker that is deleted.
 void intend_for_claims(const View& view, const Worker& worker, plan::Intent& intent);
 /// Deletes claims that were given up and are not used any more. Keeps claims that are wanted again.
 void keep_claims(const View& view, const Workers& workers, const Vacancies& vacancies, Draft& draft);
 /// Removes the owner reference from claims that must stay. Call it for a NodeSet that is being deleted and has no pods left.
-/// Returns true if the finalizer may be removed: no such reference is left, and deletions are allowed or delete no claim.
+/// Returns true if the finalizer may be removed: no such reference is left, and either deletions are allowed or no claim would
+/// be deleted.
 [[nodiscard]] bool release_claims(const View& view, Draft& draft);
 /// Reports why pods wait for their claims.
 void tell_claims(const View& view, const Workers& workers, Draft& draft);
@@ -329,11 +332,11 @@ enum class Restorable {
 [[nodiscard]] Restorable judge_restorable(const View& view, const SlotKey& place, const slurm::Node& record);
 /// Returns the entries of status.drainsToRestore that stay.
 [[nodiscard]] api::StringMap judge_drains(const View& view);
-/// True if the node's entry in status.drainsToRestore is to be removed. Until it is removed, the next worker would be drained
-/// because of it.
+/// True if the node's entry in status.drainsToRestore is to be removed. Until the entry is removed, the next worker would
+/// register drained.
 [[nodiscard]] bool forgets_drain(const View& view, const std::string& node);
 /// Adds steps that write drains by others to status.drainsToRestore, for nodes whose next worker gets a new record. Returns
-/// true if it added any, because the steps change the resourceVersion of the NodeSet.
+/// true if it added a step. Such a step changes the resourceVersion of the NodeSet.
 [[nodiscard]] bool note_drains(const View& view, const Fates& fates, const Vacancies& vacancies, Draft& draft);
 /// Reports the drains that have been restored, when their entries are removed from the status.
 void tell_restored(const View& view, const Workers& workers, const api::StringMap& kept, Draft& draft);
@@ -341,21 +344,22 @@ void tell_restored(const View& view, const Workers& workers, const api::StringMa
 void restore_drains(const View& view, Draft& draft);
 
 // attributes.cpp
-/// Sets features and topology of the workers' Slurm nodes from their Kubernetes nodes, and what the newest template changes in
-/// place.
+/// Sets the features and topology of the workers' Slurm nodes as their Kubernetes nodes require. Also sets what the newest
+/// template changes in place.
 void keep_attributes(const View& view, const Workers& workers, Draft& draft);
 /// True if the Slurm node of a ready worker that stays has features of another Kubernetes node, or lacks features of its own
-/// Kubernetes node. Jobs may ask for these features. False if setting the features has failed.
+/// Kubernetes node. Jobs can require these features. False if setting the features has failed.
 [[nodiscard]] bool lacks_features(const View& view, const Worker& worker);
-/// Returns the features in the annotation and these labels of a Kubernetes node, with their prefix, without invalid values.
+/// Returns the features that a Kubernetes node's annotation and the node's `labels` name. Adds the prefix and skips invalid
+/// values.
 [[nodiscard]] std::set<std::string, std::less<>> node_features(const kube::ObjectMeta& node,
                                                                const std::vector<std::string>& labels);
 
 // slurm_states.cpp
 /// Returns the Slurm nodes that are drained in this pass.
 [[nodiscard]] NodeNames drain_nodes(const View& view, const Workers& workers, const Vacancies& vacancies, Draft& draft);
-/// Ends the jobs on the nodes of pods that are gone if it is certain that the pod or its Kubernetes node is gone, and Slurm has
-/// not noticed. Returns the Slurm nodes of these pods, also while the API server is still asked about a pod.
+/// Ends the jobs on the Slurm nodes of pods that are gone. Requires that the pod or its Kubernetes node is certainly gone and
+/// that Slurm has not noticed. Returns the Slurm nodes of these pods, even while the API server has not answered about a pod.
 [[nodiscard]] NodeNames end_gone_nodes(const View& view, Draft& draft);
 void resume_workers(const View& view, const Workers& workers, Draft& draft);
 void keep_metadata(const View& view, const Workers& workers, Draft& draft);
@@ -363,11 +367,11 @@ void report_states(const View& view, const Workers& workers, Draft& draft);
 /// True if the worker gets its place from the user's topology file only after a reconfigure of slurmctld: see
 /// operator/controller/places.hpp.
 [[nodiscard]] bool awaits_place(const View& view, const Worker& worker);
-/// Returns the comment for the worker's Slurm node. The comment names the pod and `conf`, the hash of the extraConf and limits
-/// of the record.
+/// Returns the comment for the worker's Slurm node. The comment contains the pod and `conf`, which is the hash of the extraConf
+/// and limits with which the record was made.
 [[nodiscard]] std::string stamped_comment(const View& view, const Worker& worker, const std::string& conf);
 /// Writes the comments of the workers' Slurm nodes. Call it only if nothing else is to do, because after a write to Slurm the
-/// key waits for a snapshot.
+/// NodeSet waits for a new snapshot.
 void stamp_comments(const View& view, const Workers& workers, Draft& draft);
 
 // scale_in.cpp
@@ -420,7 +424,7 @@ void write_status(const View& view, const PassResult& result, Draft& draft);
 /// Returns when the last job of the worker ends, in milliseconds since the epoch: 0 if no job runs, INT64_MAX for a job without
 /// a limit or a suspended job.
 [[nodiscard]] std::int64_t deadline_rank(const Slot& worker);
-/// Tells whether the newest template replaces workers with earlier ones; see kAnnotationRolls.
+/// Tells whether the newest template replaces workers that have earlier templates: see kAnnotationRolls.
 enum class Rolls {
   kNo,
   kToBeRecorded,  ///< The newest template will replace workers, once its ControllerRevision records that.
@@ -436,7 +440,8 @@ class FreeOrdinals {
  public:
   FreeOrdinals(const View& view, std::set<int> used);
   int next();
-  /// True if a worker with another free ordinal would be created first, if `ordinal` were free and had no record.
+  /// Assumes that `ordinal` is free and has no record. True if a worker with another free ordinal would then be created
+  /// earlier.
   [[nodiscard]] bool has_before(int ordinal);
   [[nodiscard]] bool has_awaited() const { return !awaited_.empty(); }
 
@@ -454,9 +459,9 @@ class FreeOrdinals {
 /// True if somebody took the worker out of service and has to put it back. False while Slurm refuses its slurmd.
 [[nodiscard]] bool set_aside(const Slot& worker);
 
-/// Returns, for users, what the workers to be scaled in wait for, and until when at the latest, or "".
+/// Returns a text for users: what the workers that are scaled in wait for, and until when at the latest. "": nothing.
 [[nodiscard]] std::string held_text(const ScaleIn& scale_in);
-/// Returns, for users, what to do about a worker that may be the Slurm node Slot::suspect.
+/// Returns a text for users: what to do about a worker that might have registered as the Slurm node Slot::suspect.
 [[nodiscard]] std::string suspect_text(const Slot& worker);
 /// Returns why a worker that Slurm knows is not deleted yet: "cpu-1 runs 2 jobs until 2026-01-02 03:04 UTC".
 [[nodiscard]] std::string what_holds(const View& view, const Worker& worker);
@@ -473,9 +478,10 @@ struct Protection {
 };
 [[nodiscard]] Protection judge_protection(const View& view, const Slot& worker);
 
-/// The time until the next plan while deletions are stopped or Slurm's answers are in doubt. No event reports when this ends.
+/// The time until the next plan while deletions are stopped or Slurm's answers are in doubt. No event wakes the NodeSet when
+/// this state ends.
 inline constexpr core::Duration kDoubtAgain{1000};
-/// The largest number of workers, and of claims, that one pass creates.
+/// The largest number of workers that one pass creates. The same limit applies to claims.
 inline constexpr std::size_t kCreatesPerPass = 48;
 /// The condition reason for workers that are ready but have no node of their name in Slurm.
 inline constexpr const char* kNotRegistered = "SlurmNodeNotRegistered";
@@ -489,21 +495,22 @@ bool ask(const View& view, const LiveObject& object, Draft& draft);
 /// True if somebody deleted the record of a ready worker and no job needs the record. Such a worker must be replaced, unless it
 /// registers again.
 [[nodiscard]] bool lacks_record(const View& view, const Slot& worker);
-/// True if the worker's slurmd may register at any moment and the record of its name is from an earlier worker. That record
-/// keeps the node drained. Without the record, Slurm would give jobs to the worker as to a new node.
+/// True if the worker's slurmd might register at any moment and the record of its name is from an earlier worker. The earlier
+/// worker's record keeps the node drained. Without that record, Slurm would give jobs to the worker as to a new node.
 [[nodiscard]] bool may_register(const Slot& worker);
 /// True if slurmctld refuses to delete the idle node because the node is reserved. A repeated request would be refused as well.
 [[nodiscard]] bool reserved(const slurm::Node& node);
 /// True if the node's comment shows that its last worker was a worker of this NodeSet.
 [[nodiscard]] bool stamped_by_us(const View& view, const slurm::Node& node);
-/// True if Slurm refused the last slurmd of this node, and the node's reason is the one that slurmctld then sets. Each refused
-/// registration overwrites the reason. So any other reason is newer than the refusal or, before Slurm 26.05, may be older.
+/// True if Slurm refused the last slurmd of this node, and the node's reason is the reason that slurmctld sets for a refusal.
+/// Each refused registration overwrites the reason. So a different reason is newer than the refusal. Before Slurm 26.05, a
+/// different reason might also be older.
 [[nodiscard]] bool tells_refusal(const slurm::Node& node);
-/// True if an administrator's drain, fail or down also applies to the next worker of the name. While there is no worker,
-/// the record must then stay. False if the goal is not Goal::kServe. Also false if Slurm refuses the slurmd, because nobody can
-/// end that state.
+/// True if an administrator's drain, fail or down also applies to the next worker of that name. While there is no worker, the
+/// record must then stay. False if the goal is not Goal::kServe. Also false if Slurm refuses the slurmd, because nobody can end
+/// that state.
 [[nodiscard]] bool outlives_worker(const View& view, const slurm::Node& node);
-/// The key in the comment of a Slurm node for the hash of the extraConf and limits with which the record was made.
+/// A Slurm node's comment contains, under this key, the hash of the extraConf and limits with which the record was made.
 inline constexpr std::string_view kStampedConf = "extraConfHash";
 /// True if the record of one of our workers is known to have other extraConf or limits than pods of `revision`.
 [[nodiscard]] bool has_other_conf(const View& view, const slurm::Node& record, std::string_view revision);

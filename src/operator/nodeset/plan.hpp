@@ -10,7 +10,7 @@
 namespace op::nodeset {
 
 [[nodiscard]] plan::Plan plan_nodeset(const Observed& observed);
-/// Plans for a NodeSet that may be gone, and records whether the plan waits for Slurm.
+/// Like plan_nodeset(), but returns an empty plan if the NodeSet is gone. Also records whether the plan waits for Slurm.
 [[nodiscard]] plan::Plan plan(const Observed& observed);
 
 }  // namespace op::nodeset

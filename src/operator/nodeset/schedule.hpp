@@ -22,13 +22,13 @@ struct Window {
 struct Schedule {
   core::WallTime start;
   std::chrono::minutes duration{1};
-  core::Duration period{0};  ///< Time between the starts of two windows; 0: there is only one.
+  core::Duration period{0};  ///< Time between the starts of two consecutive windows. 0: there is only one window.
   std::set<std::string, std::less<>> flags;
-  std::string problem;  ///< Why no reservation can be made: "flags: ...". "": it can be made.
+  std::string problem;  ///< Why no reservation can be created: "flags: ...". "": no reason.
 
-  /// Returns the window at that time, or the next one. Empty: all windows are over.
+  /// Returns the window that contains `time`, or else the next window after `time`. Empty: all windows are over.
   [[nodiscard]] std::optional<Window> window_at(core::WallTime time) const;
-  /// True if the reservation has the flags and times of a window of this schedule.
+  /// True if the flags and times of the reservation are those that this schedule gives to one of its windows.
   [[nodiscard]] bool made(const slurm::Reservation& reservation) const;
 };
 [[nodiscard]] Schedule read_schedule(const api::ScheduledUpdate& spec);
@@ -39,7 +39,8 @@ struct Schedule {
 [[nodiscard]] std::string to_text(const Window& window);
 
 struct Observed;
-/// Returns the reservation with the name for this NodeSet, even if a user made it. Null: there is none, or it is unknown.
+/// Returns the reservation named reservation_name(), no matter who created it. Null: Slurm has no such reservation, or Slurm's
+/// reservations were never read.
 [[nodiscard]] const slurm::Reservation* find_reservation(const Observed& observed);
 /// Returns the plan::Need to read Slurm's reservations.
 [[nodiscard]] plan::Need need_reservations(const Observed& observed);

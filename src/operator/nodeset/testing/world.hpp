@@ -1,12 +1,12 @@
-// A Kubernetes and a Slurm in memory, for tests of NodeSet plans. The real caches and the real observer read their state, and
-// plans change it.
+// A Kubernetes and a Slurm in memory, for tests of NodeSet plans. The real caches and the real observer read the state of both,
+// and plans change that state.
 //
 //   World world({{"replicas", 3}});
 //   world.run(plan_nodeset(world.observe()));   // creates pods
 //   world.start_pods();                          // they run and register
 //
-// The world refuses requests that the real servers refuse, as far as plans depend on that. It fails the test if a worker with a
-// running job is deleted. Unlike the simulator it has no faults, no delays and only one NodeSet.
+// The world refuses requests that the real servers refuse, as far as plans depend on that. The world fails the test if a worker
+// with a running job is deleted. Unlike the simulator, it has no faults, no delays and only one NodeSet.
 #pragma once
 
 #include <functional>
@@ -44,12 +44,12 @@ class World : public op::testing::World {
 
   /// Makes all pending pods run, become ready, and register with Slurm.
   void start_pods();
-  /// A user deletes a pod. Its jobs end, and its preStop hook sets its node down, unless somebody else has drained the idle
-  /// node.
+  /// A user deletes a pod. The pod's jobs end, and its preStop hook sets its node down unless the node is idle and somebody
+  /// else has drained it.
   void user_deletes(const std::string& name);
   /// A user deletes a pod whose kubelet is dead, so that its preStop hook does not run.
   void deleted_without_pre_stop(const std::string& name);
-  /// Removes terminating pods without finalizers. Their nodes go down.
+  /// Removes terminating pods that have no finalizers. The Slurm nodes of these pods go down.
   void finish_pods();
   /// Restarts the operator.
   void restart() override {
@@ -58,7 +58,7 @@ class World : public op::testing::World {
   }
 
   kube::PodRecord& add_pod(int ordinal);  ///< Adds a running, ready pod whose node is IDLE.
-  /// Adds or replaces a Kubernetes node. It is created later than all others.
+  /// Adds or replaces a Kubernetes node. The node is newer than all other Kubernetes nodes.
   kube::NodeRecord& add_host(const std::string& name, kube::StringMap labels = {});
   void remove_host(const std::string& name);
   slurm::Node& add_node(const std::string& name);
@@ -144,7 +144,7 @@ class World : public op::testing::World {
   struct Process;
   std::shared_ptr<Process> process_;  ///< The operator's process.
   std::string name_ = "cpu";
-  plan::Facts facts_;  ///< Live answers for the next observation.
+  plan::Facts facts_;  ///< The API server's direct answers for the next observation.
   int uid_ = 0;
   std::int64_t job_ = 0;
 };
