@@ -117,8 +117,8 @@ Aim choose_goal(const Observed& observed) {
   return out;
 }
 
-/// Checks spec.extraConf and slurmd's options. Reports errors that would make slurmd exit. Does this also when no worker has to
-/// be created.
+/// Checks spec.extraConf and slurmd's options. Reports errors that would make slurmd exit. Reports these errors also when no
+/// worker has to be created.
 ExtraConf check_conf(const View& view, Draft& draft) {
   ExtraConf out;
   if (view.goal != Goal::kServe) return out;

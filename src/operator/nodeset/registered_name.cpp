@@ -37,7 +37,7 @@ std::string_view base_name(std::string_view path) {
   return path.substr(path.rfind('/') + 1);
 }
 
-/// A word of a command line after a shell has split it and removed quotes, but before it expands variables.
+/// A word of a command line after a shell has split the line and removed quotes, but before the shell expands variables.
 struct Word {
   std::string text;
   bool literal = false;  ///< The word is in single quotes, so the shell does not expand variables in it.

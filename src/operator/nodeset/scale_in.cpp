@@ -129,7 +129,8 @@ void delete_leaving_record(const View& view, const Worker& worker, const WorkerE
                      : may_register(worker) ? "its record keeps it from work, should its slurmd register now"
                                             : "its record stays, with the word of who took it from work";
   if (!confirm_idle(worker, evidence.node(), kept, draft)) return;
-  // An update would lose changes that users make to the pod itself. So it deletes only the version of the pod that was seen.
+  // An update would lose changes that users make to the pod itself. So the update deletes only the version of the pod that was
+  // seen.
   const auto version = worker.updates() ? kube::PodVersion::kAsSeen : kube::PodVersion::kAny;
   delete_pod(view, worker, why, kube::delete_fenced_pod(*worker.pod, evidence, version), draft, kConfirmed);
 }
@@ -191,7 +192,7 @@ enum class Progress {
   kAwaitsSlurm,  ///< Slurm's last answer is too old.
 };
 
-/// True if there is evidence that the worker may be deleted.
+/// True if there is evidence that allows the deletion of the worker.
 bool has_evidence(const Worker& worker) {
   const SlotEvidence& evidence = worker.evidence;
   return evidence.never_started || evidence.drained || evidence.never_registered || evidence.forgotten || evidence.silent;

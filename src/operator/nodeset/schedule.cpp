@@ -88,7 +88,7 @@ Schedule read_schedule(const api::ScheduledUpdate& spec) {
     }
     out.flags.insert(flag);
   }
-  // With WEEKDAY or WEEKEND, Slurm chooses the day of the next window from the day on which this one ends.
+  // With WEEKDAY or WEEKEND, Slurm chooses the day of the next window from the day on which the present window ends.
   const bool by_day = out.flags.contains("WEEKDAY") || out.flags.contains("WEEKEND");
   if (out.problem.empty() && by_day && core::Duration{out.start.since_epoch.count() % kDay.count()} + out.duration > kDay)
     out.problem = "duration: with WEEKDAY or WEEKEND, a window must end on the day on which it begins, in UTC";

@@ -14,7 +14,7 @@
 namespace op::nodeset {
 namespace {
 
-/// The time that a kubelet may take to start the first container of a worker with an outdated template.
+/// The time within which a kubelet should start the first container of a worker with an outdated template.
 constexpr core::Duration kStart{60 * 1000};
 /// How long the operator trusts the API server's answer that a Kubernetes node is gone. The node might come back.
 constexpr core::Duration kHostGone{10000};
@@ -55,7 +55,7 @@ Judged asks_again(const Observed& in) {
   return {Prospect::kServes, slurm_known(in) ? std::optional(kFreshAgain) : std::nullopt};
 }
 
-/// Returns how much longer the kubelet may take to start the first container. Zero or less: the start is overdue. nullopt: a
+/// Returns how much time is left for the kubelet to start the first container. Zero or less: the start is overdue. nullopt: a
 /// container has started, or the kubelet has reported no container yet. A missing volume shows only in an overdue start.
 std::optional<core::Duration> start_left(const Observed& in, const kube::PodRecord& pod) {
   const auto since = in.seen.unstarted_since.find(pod.meta.uid);
@@ -79,7 +79,7 @@ Judged judge_start(const Observed& in, const Slot& slot) {
     return {};
   }
   if (pod.node_name.empty()) return {Prospect::kOutdated};
-  // The kubelet may start slurmd at any moment, unless it reports a problem or has started nothing for a long time.
+  // The kubelet might start slurmd at any moment, unless it reports a problem or has started nothing for a long time.
   if (pod_problems({slot.pod}).empty()) {
     const std::optional<core::Duration> left = start_left(in, pod);
     if (!left) return {};
@@ -149,8 +149,7 @@ std::string timeout_text(const api::DrainPolicy& policy, core::Duration drained_
          ", and spec.drainPolicy.timeout is " + api::format_duration(policy.timeout);
 }
 
-/// Returns evidence that spec.drainPolicy allows to end the worker's jobs now. nullopt: spec.drainPolicy does not allow that
-/// now.
+/// Returns evidence that spec.drainPolicy allows the operator to end the worker's jobs now. nullopt: there is no evidence now.
 std::optional<slurm::DrainTimedOut> find_timeout(const Observed& in, const Slot& slot, const plan::Observing& observing) {
   const std::optional<api::DrainPolicy>& policy = in.nodeset.spec.drain_policy;
   if (!in.invalid.empty() || !policy || policy->on_timeout == api::OnDrainTimeout::kWait) return std::nullopt;
@@ -289,7 +288,8 @@ std::map<std::string, slurm::SlurmdEnded, std::less<>> read_ended(const Observed
     };
     const LiveObject host = live_host(pod.kube_node);
     if (!absent(live_pod(observed.meta(), pod)) || (!pod.ended && !absent(host))) continue;
-    // A pod that has ended does not start again, so the evidence stays valid. A Kubernetes node might come back.
+    // A pod that has ended does not start again, so the evidence stays valid. A Kubernetes node might come back, so evidence
+    // about the Kubernetes node is valid only for kHostGone.
     const auto good_until = pod.ended ? std::nullopt : std::optional(observed.live.at(host).asked_at + kHostGone);
     out.emplace(node, slurm::SlurmdEnded(observing, {observed.cluster(), node}, *pod.slurmd,
                                          pod.ended ? "its pod has ended" : "its Kubernetes node is gone", good_until));

@@ -100,7 +100,7 @@ bool record_stays(const View& view, const Vacancies& vacancies, const slurm::Nod
          node.state.base != "IDLE" || node.state.has("COMPLETING") || node.state.has("RESERVED");
 }
 
-/// True if another pod uses, or may use, the Slurm node of a pod that is gone.
+/// True if another pod uses, or might use, the Slurm node of a pod that is gone.
 bool may_be_anothers(const View& view, const std::string& node) {
   return !view.in.namesake.empty() || view.has_worker(node) || view.rival_of(node) != nullptr ||
          view.in.other_workers.contains(node) || view.is_of_other_pod(node);
@@ -133,7 +133,8 @@ std::vector<std::string> nodes_of_gone_pods(const View& view, const Vacancies& v
   return {out.begin(), out.end()};
 }
 
-/// True if the node's slurmd ended with its pod or Kubernetes node, but Slurm has not noticed that and still has jobs there.
+/// True if the node's slurmd ended with its pod or Kubernetes node, but Slurm has not noticed that and still has jobs on the
+/// node.
 bool must_end(const View& view, const std::string& name, const SeenPod& pod) {
   const slurm::Node* node = view.in.snapshot->node(name);
   if (node == nullptr || view.work_on(name).jobs == 0 || may_be_anothers(view, name)) return false;
@@ -193,7 +194,7 @@ core::Duration deadline_waits(const View& view, const Worker& worker) {
   return kDeadlineEvery - (view.in.mono - marked->second.last);
 }
 
-/// Returns the new value of the deadline annotation; null removes it. nullopt: the annotation stays as it is.
+/// Returns the new value of the deadline annotation. null: the annotation is removed. nullopt: the annotation stays as it is.
 std::optional<Json> new_deadline(const View& view, const Worker& worker, Draft& draft) {
   std::string deadline;
   if (worker.work.running) deadline = worker.work.deadline ? core::format_rfc3339(*worker.work.deadline) : std::string(kNever);

@@ -125,7 +125,7 @@ bool is_superseded(const Workers& workers, const slurm::Node& node) {
   });
 }
 
-/// True if the preStop hook of a worker of ours drained the node before the operator wrote the comment of the node.
+/// True if the preStop hook of one of our workers drained the node before the operator wrote the comment of the node.
 bool drained_by_pre_stop(const View& view, const slurm::Node& node) {
   return slurm::held_by(node.reason, slurm::Owner::kOperator) && !worker_comment(node.comment) &&
          is_ours(view, node) == Ours::kYes;
@@ -152,7 +152,7 @@ void delete_moved(const View& view, const Workers& workers, const Vacancies& vac
     // Keep the record while others hold the node, while a reservation contains the node, or while jobs wait for the node.
     if (view.goal == Goal::kServe && (outlives_worker(view, *node) || reserved(*node) || view.in.snapshot->job_names(name)))
       continue;
-    // The machine may run a slurmd of its own, so a node that answers does not count as left by a worker.
+    // The machine might run a slurmd of its own, so a node that answers does not count as left by a worker.
     if (node->state.base != "DOWN") {
       if (found.answering.empty()) found.answering = name;
       continue;

@@ -438,8 +438,8 @@ void judge_pods(const View& view, const Workers& workers, const ExtraConf& extra
   if (!extra_conf.doubts.empty() && !pod_problems(current).empty()) draft.wrong("ExtraConfSuspect", extra_conf.doubts, "Run");
 }
 
-/// Reports deleted pods of workers that still exist because of their finalizers. No other worker can take the places of these
-/// pods. A pod on a lost host waits for its kubelet, so its finalizers are not reported.
+/// Reports deleted worker pods that still exist because of their finalizers. No other worker can take the places of these pods.
+/// A pod on a lost host waits for its kubelet, so its finalizers are not reported.
 void tell_held_pods(const View& view, const Workers& workers, Draft& draft) {
   std::vector<Problem> held;
   for (const Worker& worker : workers) {

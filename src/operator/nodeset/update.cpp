@@ -20,9 +20,9 @@ namespace {
 /// or when a worker's time to register is over.
 constexpr Change kKeptAgain{core::Duration{30000}, "workers that were left out of an update may be updated"};
 
-/// How long an answer of the API server about a template is valid: kAcceptedFor if it accepts the template, kRefusedFor if it
-/// refuses it, kUnansweredFor if there was no answer. Refusals are asked about again soon, because an administrator can remove
-/// the cause at any moment.
+/// How long an answer of the API server about a template is valid: kAcceptedFor if the API server accepts the template,
+/// kRefusedFor if it refuses the template, kUnansweredFor if there was no answer. After a refusal, the API server is asked
+/// again soon, because an administrator can remove the cause at any moment.
 constexpr core::Duration kAcceptedFor{10 * 60 * 1000}, kRefusedFor{60000}, kUnansweredFor{5000};
 
 /// Returns the ordinals that no worker and no other pod uses.

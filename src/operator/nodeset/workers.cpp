@@ -227,8 +227,8 @@ Recipes find_recipes(const View& view, const Vacancies& vacancies, const ExtraCo
 }
 
 /// For each pod name, the Slurm node that an earlier pod of the name left behind. A worker that has moved between hosts left a
-/// Slurm node on each host. Then a node whose record must be deleted before the next worker is created takes precedence,
-/// otherwise the node whose slurmd started last.
+/// Slurm node on each host. Of these nodes, a node whose record must be deleted before the next worker is created takes
+/// precedence, otherwise the node whose slurmd started last.
 using LeftNodes = std::map<std::string, const slurm::Node*, std::less<>>;
 
 LeftNodes find_left_nodes(const View& view) {
