@@ -17,7 +17,7 @@
 namespace op::nodeset {
 namespace {
 
-/// True if the NodeSet is deleted with `kubectl delete --cascade=orphan`, so that its workers are to stay.
+/// True if the NodeSet is deleted with `kubectl delete --cascade=orphan`. In this case, its workers stay.
 bool orphans_workers(const kube::ObjectMeta& nodeset) {
   return nodeset.terminating() && kube::has_finalizer(nodeset, "orphan");
 }

@@ -29,7 +29,7 @@ struct Revisions {
   kube::ObjectPtr before;   ///< The newest revision except `current`. Null: there is none.
   std::int64_t newest = 0;  ///< The number of the revision `before`. 0: there is none.
 
-  /// True if the API server shows the present template as the newest.
+  /// True if the API server shows the revision of the present template as the newest revision.
   [[nodiscard]] bool up_to_date() const { return current != nullptr && number(*current) > newest; }
 };
 

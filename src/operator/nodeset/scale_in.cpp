@@ -25,8 +25,8 @@ constexpr std::size_t kFencedSteps = 5;
 /// The pod of a worker that never registered is deleted at most this long after the last check in Slurm. Later, the worker
 /// could have registered and got a job.
 constexpr core::Duration kStillLost{5000};
-/// How long an answer of Slurm about a node allows the deletion of the pod. The time is long because Slurm can take seconds to
-/// answer.
+/// The time from the beginning of the check of a node in Slurm within which the node's pod can be deleted. The time is long
+/// because Slurm can take seconds to answer.
 constexpr core::Duration kConfirmed{30000};
 /// If Slurm has not answered for this long, the operator reports this, so that a person examines the cause.
 constexpr core::Duration kSilence{5 * 60 * 1000};

@@ -254,7 +254,7 @@ bool Slot::usable() const {
 }
 
 bool held_by_others(const slurm::Node& node) {
-  // The operator always gives a reason, so a drain without a reason is somebody else's.
+  // The operator always gives a reason, so a drain without a reason comes from somebody else.
   if (node.state.has("DRAIN") || node.state.has("FAIL"))
     return !slurm::held_by(node.reason, slurm::Owner::kOperator) ||
            slurm::given_by_others(node.reason, slurm::Owner::kOperator);

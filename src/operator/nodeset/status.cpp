@@ -360,7 +360,8 @@ void judge_scaling(const View& view, const PassResult& result, Draft& draft) {
   if (to_delete > 0) draft.waiting("ScalingIn", fmt::format("deleting {} worker{}", to_delete, to_delete == 1 ? "" : "s"));
 }
 
-/// Replaces numbers after `prefix`, such as "cpu-", by "*", so that all workers have the same text: pods "cpu-*" is forbidden.
+/// Replaces numbers after `prefix`, such as "cpu-", by "*", so that the texts of all workers are the same. For example: pods
+/// "cpu-*" is forbidden.
 std::string without_ordinals(std::string text, std::string_view prefix) {
   for (std::size_t at = 0; (at = text.find(prefix, at)) != std::string::npos;) {
     at += prefix.size();

@@ -1,5 +1,5 @@
-// RollingUpdate and ScheduledUpdate: chooses which workers of an earlier template are replaced now, each by a worker of the
-// same name.
+// Implements RollingUpdate and ScheduledUpdate: chooses which workers of an earlier template are replaced now. A worker of the
+// same name replaces each of them.
 #include <fmt/format.h>
 
 #include <algorithm>
