@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kOnly = "only ", kOf = " of ", kSince = " Kubernetes nodes match since ";
 
-/// Parses the number at the beginning of the text and removes it. Returns 0 if there is none.
+/// Parses the number at the beginning of `text` and removes that number from `text`. Returns 0 if `text` begins with no number.
 int take_number(std::string_view& text) {
   int number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -74,10 +74,10 @@ NodeLoss find_node_loss(const Observed& observed) {
   }
   out.now = observed.hosts_wanted();
   out.confirmed = observed.meta().annotation(api::kAnnotationConfirmNodeLoss) == out.since;
-  // A confirmation ends when the workers that it concerns are gone.
+  // A user's confirmation of the loss ends when no worker is left on a Kubernetes node that should not have one.
   if (out.confirmed && std::ranges::none_of(observed.pods, [&](const kube::PodPtr& pod) { return concerns(observed, *pod); }))
     return {};
-  // This is another loss, which no user has confirmed.
+  // More Kubernetes nodes were lost since the last status was written. No user has confirmed this new loss.
   if (out.confirmed && implausible_loss(status.desired, out.now))
     out = {status.desired, out.now, core::format_rfc3339(observed.now), false};
   return implausible_loss(out.before, out.now) ? out : NodeLoss{};

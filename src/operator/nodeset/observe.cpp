@@ -36,8 +36,8 @@ std::optional<ControllerView> view_controller(const Caches& caches, const kube::
   }
   ControllerView view;
   view.meta = object->meta;
-  // A Controller can be deleted without its workers. So its deletion counts only after its status announces that the cluster
-  // ends.
+  // A Controller can be deleted without its workers. So the deletion of the Controller counts only after the Controller's
+  // status announces that the cluster ends.
   if (!announces_end(*object)) view.meta.deletion_timestamp.reset();
   view.endpoint = controller_endpoint(controller->spec, key.ns, key.name);
   view.conf_servers = conf_servers(controller->spec, key.ns, key.name);
@@ -54,7 +54,8 @@ std::optional<ControllerView> view_controller(const Caches& caches, const kube::
   }
   if (const kube::ObjectPtr map = caches.config_maps.find({key.ns, config_map_name(key.name)})) {
     const slurm::conf::Conf conf = offered_conf(*map);
-    // Without SlurmdTimeout, assume that an external slurmctld waits forever, because its own setting is unknown.
+    // If the offered slurm.conf of an external Controller lacks SlurmdTimeout, the timeout of the external slurmctld is
+    // unknown. Then assume that slurmctld waits forever.
     const bool known = !view.external || conf.get("SlurmdTimeout").has_value();
     view.slurmd_timeout = known ? slurmd_timeout(conf) : core::Duration{0};
     view.max_nodes = max_node_count(conf);
@@ -65,7 +66,7 @@ std::optional<ControllerView> view_controller(const Caches& caches, const kube::
     view.topology_goes = !view.external && !view.topology && !(loaded_topology.empty() && offered_topology.empty());
     if (view.topology) {
       view.loaded_units = read_topology(loaded_topology);
-      // Workers do not get units that are about to be removed.
+      // Remove loaded units that the offered topology.yaml no longer has, so that workers are not placed into them.
       const TopologyUnits offered = read_topology(offered_topology);
       std::erase_if(view.loaded_units, [&](const auto& unit) { return !offered.contains(unit.first); });
     }
@@ -82,7 +83,7 @@ std::string find_partition_refusal(const Caches& caches, const kube::Key& nodese
   return it != left_out.end() && it->second.config == spec.partition.config ? it->second.refusal : "";
 }
 
-/// Adds the names that `other`, a NodeSet that takes precedence, gives to workers on the Kubernetes nodes that it matches.
+/// The NodeSet `other` takes precedence. Adds to `rival` the worker names of all Kubernetes nodes that `other` matches.
 void add_claims(const Caches& caches, const kube::Object& other, Rival& rival) {
   const core::Json* pod = core::find(other.body, {"spec", "template", "spec"});
   const NodeSelection selection(pod == nullptr ? core::Json::object() : *pod);
@@ -91,7 +92,7 @@ void add_claims(const Caches& caches, const kube::Object& other, Rival& rival) {
   }
 }
 
-/// Finds the other NodeSets of the Controller whose names conflict with the names of this one.
+/// Finds other NodeSets of the same Controller that use this NodeSet's name in Slurm, or names of its workers.
 void look_at_others(const Caches& caches, const slurm::ClusterKey& cluster, Observed& out) {
   const kube::Object& self = *out.object;
   const std::string name = slurm_node_set_name(self);
@@ -117,14 +118,16 @@ bool owned_by(const kube::PodRecord& pod, const std::string& uid) {
   return owner != nullptr && owner->uid == uid;
 }
 
-/// True if the pod has no owner, or its owner is an earlier NodeSet of our name. Two NodeSets of one name cannot exist at once.
+/// True if the pod has no owner, or if the owner is an earlier NodeSet of our name. Such a NodeSet is gone, because two
+/// NodeSets of one name cannot exist at once.
 bool without_owner(const kube::PodRecord& pod, const kube::ObjectMeta& nodeset) {
   const kube::OwnerReference* owner = pod.meta.controller_owner();
   if (owner == nullptr) return true;
   return owner->kind == resources::kNodeSet.kind && owner->name == nodeset.name && owner->uid != nodeset.uid;
 }
 
-/// Reads the PersistentVolumeClaims of other owners whose names have prevented the creation of our claims.
+/// Reads PersistentVolumeClaims of other owners that have the name of one of our claims. The API server has refused to create
+/// our claim because the name is taken.
 void read_taken_claims(kube::Recorder& recorder, Observed& out) {
   for (auto it = out.outcomes.lower_bound(kCreateClaim); it != out.outcomes.end() && it->first.is(kCreateClaim); ++it) {
     if (!it->second.error || it->second.error->code != core::ErrorCode::kAlreadyExists) continue;
@@ -135,7 +138,7 @@ void read_taken_claims(kube::Recorder& recorder, Observed& out) {
   }
 }
 
-/// Reads what workers with sshd mount.
+/// Reads the Secrets that workers with sshd mount: the host keys and sssd.conf.
 void read_ssh(kube::Recorder& recorder, Observed& observed) {
   const api::NodeSetSpec& spec = observed.nodeset.spec;
   if (!has_sshd(spec)) return;
@@ -153,8 +156,8 @@ void read_ssh(kube::Recorder& recorder, Observed& observed) {
 }  // namespace
 
 std::optional<KubeNode> NodeSetController::kube_node(const std::string& name, const Observed& observed) const {
-  // Without the right to read Kubernetes nodes, nothing is known about this node. Assume that it exists and is in
-  // service.
+  // If the operator is not allowed to read Kubernetes nodes, it knows nothing about this node. Assume that the node exists and
+  // is in service.
   if (!caches_.reads_nodes) return KubeNode{.unschedulable = false, .cordon_reason = "", .ready = true, .known = false};
   const auto node = caches_.nodes.find({"", name});
   if (!node) return {};
@@ -222,8 +225,8 @@ std::shared_ptr<const Observed> NodeSetController::observe_typed(const kube::Key
 
   for (const kube::PodPtr& pod : caches_.pods.by_index(kIndexInstance, instance_key(key.ns, kAppWorker, key.name))) {
     if (without_owner(*pod, object->meta) && place_of(*pod, key.name)) {
-      // If the label names another cluster, the operator does not change the pod: its slurmd registers in that cluster, and our
-      // Slurm does not know its jobs.
+      // If the pod's label names another cluster, the pod's slurmd registers in that cluster, and our Slurm does not know its
+      // jobs. So the operator does not change the pod.
       (pod->meta.label(api::kLabelCluster) == controller ? out->orphans : out->unmanaged).push_back(pod);
       continue;
     }

@@ -333,7 +333,7 @@ TEST_F(ObserveNodeSet, KnowsThatTheFileOfATopologyGoes) {
 }
 
 /// A Controller may be deleted without its workers (`kubectl delete --cascade=orphan`). The finalizers of the Controller do not
-/// reliably show that.
+/// reliably show whether its workers stay.
 TEST_F(ObserveNodeSet, AControllerThatIsDeletedEndsNothingBeforeItHasToldSo) {
   fill_all();
   const auto deletes = [&](const Json& conditions) {
@@ -388,7 +388,7 @@ TEST_F(ObserveNodeSet, SeesAnOlderNodeSetWithTheSameNameInSlurm) {
   fill(set_.pods, {});
   const Json spec{{"spec", {{"controllerRef", {{"name", "demo"}}}}}};
   Json twin = spec;
-  // The workers of the twin are cpu0, cpu1 ..., but they would be in our partition.
+  // The workers of NodeSet zz are cpu0, cpu1 ..., but zz has our name in Slurm, so these workers would be in our partition.
   twin["spec"]["template"]["spec"]["hostname"] = "cpu";
   Json older = document("NodeSet", "zz", twin), own = document("NodeSet", "cpu", spec);
   own["metadata"]["creationTimestamp"] = "2026-01-02T00:00:00Z";

@@ -22,19 +22,21 @@ const std::string& hostname_of(const kube::PodRecord& pod) {
   return pod.hostname.empty() ? pod.meta.name : pod.hostname;
 }
 
-/// True if the node registered from the machine or address of the pod, under any name.
+/// True if the Slurm node registered from this pod: it has the pod's hostname or, with host networking, the pod's IP address or
+/// the name of the pod's Kubernetes node.
 bool is_where(const slurm::Node& node, const kube::PodRecord& worker) {
   if (!worker.host_network) return node.hostname == hostname_of(worker);
   if (!worker.pod_ip.empty() && node.address == worker.pod_ip) return true;
   return !worker.node_name.empty() && node.name == worker.node_name.substr(0, worker.node_name.find('.'));
 }
 
-/// True if the node's slurmd belongs to an earlier pod, or to a machine that is gone.
+/// True if the node's slurmd started long before the pod was created, or if its start time is unknown. Such a slurmd belongs to
+/// an earlier pod, or to a machine that is gone.
 bool began_long_before(const slurm::Node& node, const kube::PodRecord& worker) {
   return !node.slurmd_start_time || *node.slurmd_start_time + kClocksDiffer < worker.meta.created;
 }
 
-/// True if the node has a comment of ours that names the pod. Its features do not matter.
+/// True if the node has a comment of ours that names the pod. The features of the node do not matter.
 bool names_pod(const slurm::Node& node, const kube::PodRecord& worker) {
   const auto comment = worker_comment(node.comment);
   return comment && core::get_string(*comment, {"podName"}) == worker.meta.name &&
@@ -47,14 +49,15 @@ bool slurmd_restarted(const kube::PodRecord& pod) {
   });
 }
 
-/// True if the pod's own preStop hook has drained the node. Reasons of earlier releases lack the pod's UID. While the operator
-/// has not seen the deletion of the pod, only a slurmd that started after this drain counts as a new one.
+/// True if the pod's own preStop hook has drained the node. The drain reasons of earlier releases lack the pod's UID. While the
+/// operator has not seen the deletion of the pod, only a slurmd that started after this drain counts as a new one.
 bool drained_by(const slurm::Node& node, const kube::PodRecord& pod) {
   const std::optional<std::string> why = slurm::Holds::read(node.reason).why(slurm::Owner::kOperator);
   return why && (why->starts_with(terminating_reason(pod.meta.uid)) || why == "Pod is terminating");
 }
 
-/// Records which objects the API server has. An object that cannot be read may exist, so it counts as present.
+/// Records whether the objects that the API server was asked about exist. An object that cannot be read counts as present,
+/// because it might exist.
 void read_live(Observed& out, const plan::Facts& facts) {
   const auto read = [&](const LiveObject& object) {
     const auto fact = facts.find(object.id());
@@ -71,7 +74,7 @@ void read_live(Observed& out, const plan::Facts& facts) {
 }
 
 /// Records the drain of the pod's Slurm node. `before`: the earlier record of the pod, or null. slurmctld's clock may differ
-/// from ours, so its time is used only for a drain that began before the first observation.
+/// from ours, so slurmctld's time of the drain is used only if the drain began before the first observation.
 void note_drain(const Observed& observed, const slurm::Node* node, const SeenPod* before, SeenPod& seen) {
   if (observed.snapshot == nullptr || !observed.snapshot->complete()) {
     if (before == nullptr) return;
@@ -129,7 +132,7 @@ std::map<std::string, std::string, std::less<>> find_lost_hosts(const Observed& 
   if (!observed.by_host() || observed.snapshot == nullptr) return out;
   const std::string& uid = observed.meta().uid;
   for (const auto& [name, node] : observed.snapshot->nodes) {
-    // Most nodes belong to others, and searching the comment is cheaper than parsing it.
+    // Most nodes do not belong to this NodeSet. Searching a comment for the UID is cheaper than parsing the comment.
     if (node->comment.find(uid) == std::string::npos) continue;
     const auto comment = worker_comment(node->comment);
     if (!comment || core::get_string(*comment, {"nodeSetUID"}) != uid) continue;
@@ -187,8 +190,8 @@ void conclude(Observed& observed, const plan::Facts& answers, const plan::Observ
   observed.slots = read_slots(observed, observing);
   observed.ended = read_ended(observed, observing);
   observed.left_behind = read_left_behind(observed, observing);
-  // If the list of Kubernetes nodes is in doubt, the list of pods is as well: pods may have been lost for the same reason as
-  // nodes.
+  // While the list of Kubernetes nodes is in doubt, the list of pods is in doubt too, because pods might have been lost for the
+  // same reason. So discard the evidence that pods or Kubernetes nodes are gone.
   if (observed.node_loss.holds()) {
     observed.ended.clear();
     observed.left_behind.clear();
@@ -212,7 +215,8 @@ std::vector<const slurm::Node*> find_strays(const Observed& observed) {
       if (!pod->host_network) hostnames.insert(hostname_of(*pod));
     }
   }
-  // If Slurm has the nodes of all workers and no slurmd was restarted, no slurmd can have registered under another name.
+  // If Slurm has the nodes of all workers and no slurmd was restarted, no slurmd can have registered under another name, so
+  // there is no stray.
   if (all_known) return out;
   const std::string feature = slurm_node_set_name(observed.nodeset.spec, observed.meta().name);
   // The names of all pods of the NodeSet begin with this prefix.
@@ -234,7 +238,7 @@ const slurm::Node* find_slurm_node(const Observed& observed, const kube::PodReco
   const std::string feature = slurm_node_set_name(observed.nodeset.spec, observed.meta().name);
   const slurm::Node* found = nullptr;
   for (const slurm::Node* node : observed.strays) {
-    // Skip a node that an earlier pod of the same name left: this pod's slurmd will register under another name.
+    // Skip a node that an earlier pod of the same name left behind. This pod's slurmd will register under another node name.
     if (!is_where(*node, worker) || !has_registered(worker, *node) || node->state.base == "DOWN") continue;
     if (std::ranges::find(node->features, feature) == node->features.end() && !names_pod(*node, worker)) continue;
     if (found != nullptr) return nullptr;
@@ -244,13 +248,13 @@ const slurm::Node* find_slurm_node(const Observed& observed, const kube::PodReco
 }
 
 const slurm::Node* find_suspect(const Observed& observed, const kube::PodRecord& worker, const slurm::Node* known) {
-  // A registered node keeps its name unless slurmd was restarted with other options.
+  // If the worker's node name is known, the worker has no other node, unless its slurmd was restarted with other options.
   const bool has_name = known != nullptr || !stamped_node_name(worker).empty();
   if (has_name && (worker.host_network || !slurmd_restarted(worker))) return nullptr;
   for (const slurm::Node* node : observed.strays) {
     if (began_long_before(*node, worker)) continue;
     if (known != nullptr && node->slurmd_start_time <= known->slurmd_start_time) continue;
-    // Without host networking, slurmd reports the hostname of its pod, under any node name.
+    // Without host networking, slurmd reports the hostname of its pod, whatever name its Slurm node has.
     if (!worker.host_network && !is_where(*node, worker)) continue;
     if (const auto comment = worker_comment(node->comment); comment && !names_pod(*node, worker)) continue;
     if (node->state.base == "DOWN" && observed.snapshot->work_on(node->name).jobs == 0) continue;
@@ -340,7 +344,7 @@ void Seen::look(const Observed& observed) {
     return pod.phase == "Pending" && !pod.node_name.empty() && !pod.containers.empty() &&
            std::ranges::none_of(pod.containers, &kube::ContainerState::started_once);
   });
-  // While Slurm does not answer, assume no change.
+  // While Slurm does not answer, assume that the pods without a Slurm node are the same as before.
   const bool answers = observed.snapshot != nullptr && observed.snapshot->complete();
   const auto keep_unknown = [&](const std::map<std::string, core::MonoTime, std::less<>>& before, const auto& holds) {
     return keep(before, [&](const kube::PodRecord& pod) {

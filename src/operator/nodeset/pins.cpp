@@ -10,11 +10,13 @@
 namespace op::nodeset {
 namespace {
 
-/// The largest number of Kubernetes nodes that one pass reads from the API server, and the time until they are read again.
+/// kAsked: the largest number of Kubernetes nodes that one pass reads from the API server. kAskAgain: the time until a pass
+/// reads these nodes again.
 constexpr std::size_t kAsked = 8;
 constexpr core::Duration kAskAgain{30000};
 
-/// True if the API server itself reports that the Kubernetes node is gone: the cache may lack a node that exists.
+/// True if a direct read from the API server shows that the Kubernetes node is gone. The cache is not enough, because it might
+/// lack a node that exists.
 bool is_gone(const View& view, const std::string& node, std::size_t& asked, Draft& draft) {
   const LiveObject object = pinned_host(node);
   const auto answer = view.in.live.find(object);

@@ -17,12 +17,13 @@
 namespace op::nodeset {
 namespace {
 
-/// True if the NodeSet is deleted with `kubectl delete --cascade=orphan`, so that its workers are to stay.
+/// True if the NodeSet is deleted with `kubectl delete --cascade=orphan`. In this case, its workers stay.
 bool orphans_workers(const kube::ObjectMeta& nodeset) {
   return nodeset.terminating() && kube::has_finalizer(nodeset, "orphan");
 }
 
-/// Reports pods that are in no place: they have neither an ordinal nor a Kubernetes node. The rest of the status ignores them.
+/// Reports pods that have neither an ordinal nor a Kubernetes node, so they are in no place. The rest of the status ignores
+/// such pods.
 void tell_placeless(const View& view, Draft& draft) {
   std::vector<std::string> names;
   for (const kube::PodPtr& pod : view.in.pods) {
@@ -37,8 +38,8 @@ void tell_placeless(const View& view, Draft& draft) {
                   names.size(), core::compress_hostlist(names)));
 }
 
-/// True if the operator has drained the node, and jobs or a reservation still need it. This state may last for days, and no
-/// other job starts there.
+/// True if the operator has drained the node, and jobs or a reservation still need the node. This state can last for days.
+/// Meanwhile, no other job starts on the node.
 bool waits_for_jobs(const slurm::Snapshot& snapshot, const slurm::Node& node) {
   return node.state.has("DRAIN") && slurm::held_by(node.reason, slurm::Owner::kOperator) &&
          (node.state.has("RESERVED") || snapshot.work_on(node.name).jobs > 0);
@@ -107,7 +108,7 @@ Aim choose_goal(const Observed& observed) {
          "not "
          "have: the workers stay as they are");
   } else if (observed.by_host() && observed.no_kube_nodes && !observed.pods.empty()) {
-    // An empty list of Kubernetes nodes must be wrong, because pods are still bound to nodes.
+    // An empty list of Kubernetes nodes must be wrong, because pods are still bound to nodes. So change no worker.
     hold("NoKubernetesNodes",
          "spec.scalingMode: Kubernetes shows no node at all, so it cannot be told where workers are to be: they stay as they "
          "are");
@@ -116,7 +117,8 @@ Aim choose_goal(const Observed& observed) {
   return out;
 }
 
-/// Checks spec.extraConf and slurmd's options. Reports errors that would make slurmd exit, even if no worker is missing.
+/// Checks spec.extraConf and slurmd's options. Reports errors that would make slurmd exit. Reports these errors also when no
+/// worker has to be created.
 ExtraConf check_conf(const View& view, Draft& draft) {
   ExtraConf out;
   if (view.goal != Goal::kServe) return out;
@@ -171,8 +173,8 @@ plan::Plan plan_nodeset(const Observed& observed) {
   const bool mountable = keep_host_keys(view, draft);
   Finalizer finalizer = adopt_orphans(view, draft);
   tell_name_conflicts(view, workers, vacancies, draft);
-  // Create workers only after all orphans are adopted. The vacant places are chosen earlier, because their Slurm records must
-  // be kept.
+  // Create workers only after all orphans are adopted. The vacant places are chosen before the adoption is complete, because
+  // the Slurm records of these places must be kept in the meantime.
   if (mountable && std::ranges::none_of(observed.orphans, to_be_adopted))
     finalizer = create_workers(view, vacancies, extra_conf, draining, draft);
   const MaintenanceResult maintenance = keep_reservation(view, workers, vacancies, finalizer, draft);

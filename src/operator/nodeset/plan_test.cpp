@@ -513,7 +513,7 @@ TEST(NodeSetPlan, ReplacesEndedPodsWithBackoff) {
     world.finish_pods();
   }
   EXPECT_GE(deletions, 3);
-  EXPECT_LE(deletions, 7);  // All of this takes about half a minute.
+  EXPECT_LE(deletions, 7);  // The loop takes about half a minute of simulated time.
 }
 
 TEST(NodeSetPlan, ATerminatingPodHoldsItsPlaceForItsGracePeriodAndHalfAMinute) {
@@ -653,7 +653,7 @@ TEST(NodeSetPlan, AQuotaIsTriedByOneWorkerAndSaysSo) {
   world.settle(2);
   EXPECT_EQ(world.condition("Degraded"), "True StepFailed");
   EXPECT_THAT(world.message("Degraded"), HasSubstr("exceeded quota: pods"));
-  world.settle(200);  // This takes a minute.
+  world.settle(200);  // This takes a minute of simulated time.
   EXPECT_LE(world.ledger.outcomes().at(kCreatePod.of("default/cpu-0")).count, 10);
   EXPECT_LE(world.ledger.outcomes().at(kCreatePod.of("default/cpu-4")).count, 2);
   world.refuse.clear();
@@ -861,7 +861,7 @@ TEST(NodeSetPlan, ProtectsAResumedWorkerThoughSlurmIsSilentSince) {
     world.health = slurm::Snapshot::Health::kStale;
     world.settle(2);
     ASSERT_FALSE(is_protected(world.pod("cpu-0"))) << "it was drained when Slurm fell silent";
-    world.node("cpu-0").state.flags.erase("DRAIN");  // An administrator resumes the node, as Slurm still reports.
+    world.node("cpu-0").state.flags.erase("DRAIN");  // Slurm's last answer shows that an administrator resumed it.
     if (busy) world.add_job({"cpu-0"});
     world.run(plan_nodeset(world.observe()));
     EXPECT_TRUE(is_protected(world.pod("cpu-0"))) << busy;
@@ -978,7 +978,8 @@ TEST(NodeSetPlan, CoalescesReports) {
   EXPECT_THAT(world.violations, IsEmpty());
 }
 
-/// Slurm's answer came late. The next answer will have the same content, so it wakes no key.
+/// Slurm's answer came late. The next answer will have the same content, so it does not wake the NodeSet. The plan must ask for
+/// another pass.
 TEST(NodeSetPlan, ComesAgainForWhatALateAnswerOfSlurmPutOff) {
   World world = serving(1);
   world.pod("cpu-0").conditions.pop_back();
@@ -990,7 +991,8 @@ TEST(NodeSetPlan, ComesAgainForWhatALateAnswerOfSlurmPutOff) {
   world.snapshot_age = core::Duration{100};
   EXPECT_THAT(ids(plan_nodeset(world.observe())), Contains("report Slurm state on Pod default/cpu-0"));
 
-  // Comments and stale records have to be planned again as well. If nothing was put off, there is no reason to plan again.
+  // A late answer also delays writes of comments and deletions of stale records. A plan that delays nothing asks for no other
+  // pass.
   world = serving(1);
   world.snapshot_age = core::Duration{10000};
   EXPECT_FALSE(plan_nodeset(world.observe()).wake());

@@ -1,5 +1,5 @@
-// Protects workers from evictions and deletions by others: decides which workers need the labels that a PodDisruptionBudget and
-// admission policies select, and lets workers tolerate a kubelet that does not respond.
+// Protects workers from evictions and deletions by others. Decides which workers need the labels that a PodDisruptionBudget and
+// admission policies select. Makes workers tolerate a kubelet that does not respond.
 #include <algorithm>
 
 #include "api/well_known.hpp"
@@ -10,7 +10,7 @@
 namespace op::nodeset {
 namespace {
 
-/// True if Slurm starts no job on the worker's node, and no job runs there.
+/// True if no job runs on the worker's node and Slurm starts no new job on this node.
 bool at_rest(const Slot& worker) {
   if (worker.record == nullptr || worker.busy()) return false;
   return worker.record->state.drains() || worker.has_flag("FAIL") || worker.record->state.base == "DOWN";
@@ -22,8 +22,8 @@ bool slurmd_runs(const kube::PodRecord& pod) {
   });
 }
 
-/// Judges a worker without a node in Slurm. It needs no protection if it cannot get a node, because its slurmd does not run or
-/// its time to register is over.
+/// Judges the protection of a worker that has no node in Slurm. If the slurmd of the worker does not run, or if its time to
+/// register is over, the worker cannot get a node, so it needs no protection.
 Protection judge_unregistered(const View& view, const Slot& worker) {
   const auto since = slurmd_runs(*worker.pod) ? worker.may_register_since : std::nullopt;
   const core::Duration left = since ? slurm::kRegistration - (view.in.mono - *since) : core::Duration{0};
@@ -33,8 +33,8 @@ Protection judge_unregistered(const View& view, const Slot& worker) {
   return out;
 }
 
-/// Adds JSON patch operations that make the pod tolerate the taint forever. In an existing toleration, Kubernetes only allows
-/// the seconds to be changed.
+/// Adds JSON patch operations that make the pod tolerate the taint forever. In an existing toleration, Kubernetes allows only a
+/// change of tolerationSeconds.
 void tolerate_for_ever(core::Json& operations, std::string_view taint, const kube::Patience& has) {
   if (has.index < 0) {
     operations.push_back({{"op", "add"}, {"path", "/spec/tolerations/-"}, {"value", toleration_of(taint)}});
@@ -53,22 +53,22 @@ bool is_protected(const kube::PodRecord& pod) {
 
 std::optional<bool> runs_jobs(const View& view, const Slot& worker) {
   if (view.slurm_known()) return worker.busy();
-  // Slurm does not answer. Its last answer counts only if Slurm has had the node of this pod: otherwise it may be about an
-  // earlier pod of the same name.
+  // Slurm does not answer. Slurm's last answer counts only if Slurm has had the node of this pod. Otherwise the last answer
+  // might be about an earlier pod of the same name.
   return worker.stamped && worker.busy() ? std::optional(true) : std::nullopt;
 }
 
 Protection judge_protection(const View& view, const Slot& worker) {
   if (!view.in.nodeset.spec.workload_disruption_protection || worker.released) return {false};
   if (!always_protected(view.in.nodeset.spec)) return {runs_jobs(view, worker)};
-  // Without a cordon, the protection stays, because somebody may resume the drained node in Slurm at any moment. The operator's
-  // own deletions are no evictions, so they need no end of the protection.
+  // Without a cordon, the protection stays, because somebody might resume the drained node in Slurm at any moment. The operator
+  // deletes pods without an eviction, so the protection does not prevent the operator's own deletions.
   if (!worker.kube_cordon() && !worker.user_cordon) return {true};
-  // While Slurm does not answer, no job is known to have ended. So its last answer still protects the worker, unless it may be
-  // about an earlier pod.
+  // While Slurm does not answer, the operator does not learn that jobs have ended. So Slurm's last answer still protects the
+  // worker, unless that answer might be about an earlier pod.
   if (worker.record != nullptr && (view.slurm_known() || worker.stamped) && !at_rest(worker)) return {true};
   if (!view.slurm_known() || (worker.cleared_for_deletion && worker.record == nullptr)) return {};
-  // Only a fresh answer may end the protection. If the protection has ended already, ask for no fresh answer.
+  // Only a fresh answer of Slurm can end the protection. If the pod is not protected any more, no fresh answer is needed.
   if (!view.slurm_fresh()) return {{}, is_protected(*worker.pod) ? std::optional(kFreshAgain) : std::nullopt};
   if (worker.record == nullptr) return judge_unregistered(view, worker);
   return {!at_rest(worker)};

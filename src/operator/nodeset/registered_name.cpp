@@ -18,9 +18,10 @@ namespace {
 
 using core::Json;
 
-/// Short options of slurmd(8) that take a value, in the same word or the next one. The value of -F is always in the same word.
+/// Short options of slurmd(8) that take a value. The value is in the same word as the option, or in the next word. The value of
+/// -F is always in the same word.
 constexpr std::string_view kTakeValue = "FLNdfn";
-/// Long options whose value may be the next word.
+/// Long options whose value can be the next word of the command line.
 constexpr auto kLongTakeValue = std::to_array<std::string_view>(
     {"--authinfo", "--ca-cert-file", "--conf", "--conf-server", "--extra", "--instance-id", "--instance-type", "--parameters"});
 constexpr auto kShells = std::to_array<std::string_view>({"ash", "bash", "dash", "ksh", "sh", "zsh"});
@@ -36,7 +37,7 @@ std::string_view base_name(std::string_view path) {
   return path.substr(path.rfind('/') + 1);
 }
 
-/// A word of a command line after a shell has split it and removed quotes, but before it expands variables.
+/// A word of a command line after a shell has split the line and removed quotes, but before the shell expands variables.
 struct Word {
   std::string text;
   bool literal = false;  ///< The word is in single quotes, so the shell does not expand variables in it.
@@ -44,7 +45,7 @@ struct Word {
 };
 using Words = std::vector<Word>;
 
-/// Returns the length of the command substitution at the beginning of `text`. 0: there is none.
+/// Returns the length of the command substitution with which `text` begins. 0: `text` does not begin with one.
 std::size_t substitution(std::string_view text) {
   if (text.starts_with('`')) return std::min(text.find('`', 1), text.size() - 1) + 1;
   if (!text.starts_with("$(")) return 0;
@@ -89,14 +90,15 @@ void split(std::string_view text, Words& out) {
   end_word();
 }
 
-/// A value of -N, and whether a shell expands it before slurmd gets it.
+/// A value of slurmd's option -N. `by_shell`: a shell expands the value before slurmd gets it.
 struct GivenName {
   std::string text;
   bool by_shell = false;
 };
 using GivenNames = std::vector<GivenName>;
 
-/// Returns the position of the letter of an option with a value, in a word such as -DN or -DNx. npos: there is none.
+/// Returns where a word such as -DN or -DNx has the letter of an option that takes a value (N). npos: the word has no such
+/// letter.
 std::size_t value_option(std::string_view word) {
   if (word.size() < 2 || word[0] != '-') return std::string_view::npos;
   for (std::size_t at = 1; at < word.size() && std::isalpha(static_cast<unsigned char>(word[at])) != 0; ++at) {
@@ -124,14 +126,14 @@ void find_names(std::span<const Word> options, bool in_shell, GivenNames& out) {
   }
 }
 
-/// Finds the names in a script. Looks only at commands that start slurmd or pass on the container's arguments, because any
-/// other command may have an option -N of its own.
+/// Finds the values of slurmd's option -N in a shell script. Looks only at commands that start slurmd or pass on the
+/// container's arguments, because another command can have an option -N of its own.
 void find_in_script(std::string_view script, GivenNames& out) {
   Words words;
   split(script, words);
   for (auto from = words.begin(); from != words.end();) {
     const auto to = std::ranges::find_if(from, words.end(), &Word::ends);
-    // Words before the one that starts slurmd may be options of another program: numactl -N 0 slurmd.
+    // Skip the words before the word that starts slurmd, because they can be options of another program: numactl -N 0 slurmd.
     const auto starts = std::find_if(from, to, [](const Word& word) {
       return base_name(word.text) == kAppWorker || word.text.find("entrypoint") != std::string::npos || word.text == "$@" ||
              word.text == "$*";
@@ -151,7 +153,7 @@ std::vector<std::string> texts(const Json& slurmd, std::string_view list) {
   return out;
 }
 
-/// An environment variable of the container that the user sets.
+/// An environment variable that the user sets in the container.
 struct Variable {
   std::string name, value, field;
 };
@@ -187,7 +189,7 @@ GivenNames given_names(const Json& slurmd, Environment env) {
   for (const std::string& arg : texts(slurmd, "args")) split(arg, options);
   const auto daemon = std::ranges::find_if(options, [](const Word& word) { return base_name(word.text) == kAppWorker; });
   find_names({daemon == options.end() ? options.begin() : daemon, options.end()}, false, out);
-  // The entrypoint of the images puts the options in this variable before the arguments.
+  // The entrypoint of the images passes the options in SLURMD_OPTIONS to slurmd, before the arguments.
   for (const Variable& variable : env) {
     if (variable.name != "SLURMD_OPTIONS") continue;
     options.clear();
@@ -197,7 +199,7 @@ GivenNames given_names(const Json& slurmd, Environment env) {
   return out;
 }
 
-/// Returns X for "$(X)", and in a shell also for "$X" and "${X}". "": the text does not refer to a variable.
+/// Returns the name X of the variable in "$(X)", and in a shell also in "$X" and "${X}". "": the text refers to no variable.
 std::string_view referred(const GivenName& name) {
   std::string_view text = name.text;
   if (text.starts_with("$(") && text.ends_with(')')) return text.substr(2, text.size() - 3);
@@ -206,7 +208,7 @@ std::string_view referred(const GivenName& name) {
   return text.starts_with('{') && text.ends_with('}') ? text.substr(1, text.size() - 2) : text;
 }
 
-/// Decides whether a name is certainly the worker's.
+/// Decides whether a value of -N is certainly the name by which the operator finds the worker.
 class Names {
  public:
   Names(const api::NodeSetSpec& spec, std::string_view nodeset)
@@ -220,14 +222,14 @@ class Names {
   [[nodiscard]] bool certain(const GivenName& name, Environment env) const {
     const std::string_view variable = referred(name);
     if (on_host_ && variable == kWorkerName) return true;
-    // If several variables have the same name, the last one is used. It can refer only to variables before it.
+    // If several variables have the same name, the last one is used. The last variable can refer only to variables before it.
     for (std::size_t i = variable.empty() ? 0 : env.size(); i-- > 0;) {
       if (env[i].name == variable) return certain(env[i], env.first(i));
     }
     return name.by_shell && !on_host_ && among(kHostnames, name.text);
   }
 
-  /// Returns how a worker is named in Slurm, and how to change that.
+  /// Returns a text that explains how a worker is named in Slurm, and how a user can change its name.
   [[nodiscard]] std::string rule() const {
     if (on_host_) return "with hostNetwork a worker has the name of its Kubernetes node in Slurm";
     if (by_host_) {

@@ -1,5 +1,5 @@
-// The NodeSet's ControllerRevisions: finds the newest template and whether it replaces workers, and deletes old
-// revisions.
+// Manages the NodeSet's ControllerRevisions: finds the newest template, decides whether that template replaces workers, and
+// deletes old revisions.
 #include "api/revision.hpp"
 
 #include <algorithm>
@@ -26,10 +26,10 @@ std::int64_t number(const kube::Object& revision) {
 
 struct Revisions {
   kube::ObjectPtr current;  ///< The revision of the present template. Null: there is none yet.
-  kube::ObjectPtr before;   ///< The newest of the other revisions. Null: there is none.
-  std::int64_t newest = 0;  ///< Number of `before`.
+  kube::ObjectPtr before;   ///< The newest revision except `current`. Null: there is none.
+  std::int64_t newest = 0;  ///< The number of the revision `before`. 0: there is none.
 
-  /// True if the API server shows the present template as the newest.
+  /// True if the API server shows the revision of the present template as the newest revision.
   [[nodiscard]] bool up_to_date() const { return current != nullptr && number(*current) > newest; }
 };
 
@@ -53,14 +53,14 @@ core::WallTime newest_since(const kube::Object& revision) {
   return again ? *again : revision.meta.created;
 }
 
-/// True if a release of the operator that rolls out templates has recorded the revision.
+/// True if the revision was recorded by a release of the operator that can roll out templates.
 bool recorded(const kube::Object& revision) {
   return !revision.meta.annotation(api::kAnnotationRolls).empty();
 }
 
-/// Returns "true" if this template replaces workers of other templates when it becomes the newest, or "false". Workers that
-/// existed before the first revision that this operator recorded (of an earlier release or another operator) are not replaced,
-/// because nobody has changed the template since.
+/// Returns "true" if the present template replaces workers of other templates when it becomes the newest, otherwise "false".
+/// The first revision that this operator records replaces no workers. These workers come from an earlier release or another
+/// operator, and nobody has changed the template since.
 std::string_view rolls_text(const Observed& in, const kube::Object* current) {
   const bool by_itself = in.nodeset.spec.update_strategy.type != api::UpdateStrategyType::kOnDelete;
   const bool has_earlier = std::ranges::any_of(
@@ -68,9 +68,9 @@ std::string_view rolls_text(const Observed& in, const kube::Object* current) {
   return by_itself && has_earlier ? kTrue : kFalse;
 }
 
-/// Returns the hash of the template for workers below the partition, once the present template is the newest. "": they use the
-/// present template. The result is the previous template if all workers had it, or else the template that the previous revision
-/// recorded for these workers.
+/// Returns the hash of the template that workers below the partition use once the present template is the newest. "": these
+/// workers use the present template. If all workers had the previous template, the result is that template. Otherwise it is the
+/// template that the previous revision recorded for workers below the partition.
 std::string base_of_new(const Observed& in, const kube::Object& before) {
   std::string its(before.meta.label(api::kLabelRevisionHash));
   const std::string_view base = before.meta.annotation(api::kAnnotationBaseRevision);
@@ -119,14 +119,14 @@ plan::Step adoption(const View& view, const kube::Object& revision) {
                                   {{"metadata", {{"ownerReferences", std::move(owners)}}}}, kube::PatchType::kStrategic)};
 }
 
-/// Deletes the oldest revisions that no worker uses, down to revisionHistoryLimit.
+/// Deletes the oldest revisions that no worker uses, so that at most revisionHistoryLimit unused revisions are left.
 void truncate_history(const View& view, const Workers& workers, std::vector<kube::ObjectPtr> revisions,
                       const std::string& current, Draft& draft) {
   std::set<std::string, std::less<>> used{view.in.hash, base_revision(view.in)};
   for (const kube::PodPtr& orphan : view.in.orphans) used.emplace(orphan->meta.label(api::kLabelRevisionHash));
   for (const Worker& worker : workers) {
     used.emplace(worker.pod->meta.label(api::kLabelRevisionHash));
-    // The revision with which the pod was created shows which features of the Slurm node have to be removed.
+    // Keep the revision with which the pod was created, because it shows which features must be removed from the Slurm node.
     used.emplace(worker.pod->meta.annotation(api::kAnnotationCreatedRevision));
   }
   std::erase_if(revisions, [&](const kube::ObjectPtr& revision) {

@@ -1,5 +1,6 @@
-// Deletes the workers that fates.cpp has chosen. If a worker may run jobs, its record in Slurm is deleted first, once it is
-// drained, and then its pod: without the record, no job can start there. Also deletes pods that have ended.
+// Deletes the workers that fates.cpp has chosen. If a worker might run jobs, the operator waits until its node is drained. Then
+// it deletes the record of the node in Slurm, and then the pod: without the record, no job can start on the worker. Also
+// deletes pods that have ended.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,19 +17,21 @@ namespace op::nodeset {
 namespace {
 
 constexpr core::Duration kWatchSlurm{300};
-/// The time between two checks while jobs or a reservation hold a worker. When these end, the NodeSet is woken without a check.
+/// The time between two checks while jobs or a reservation hold a worker. When the jobs or the reservation end, an event wakes
+/// the NodeSet, so these checks can be rare.
 constexpr core::Duration kWatchJobs{60000};
-/// The number of steps of a deletion with record: confirm, mark, delete the record, delete the pod, event.
+/// The number of steps that delete a worker together with its record: confirm, mark, delete the record, delete the pod, event.
 constexpr std::size_t kFencedSteps = 5;
-/// How long after the last check in Slurm the pod of a worker that never registered may be deleted. After that, the worker
+/// The pod of a worker that never registered is deleted at most this long after the last check in Slurm. Later, the worker
 /// could have registered and got a job.
 constexpr core::Duration kStillLost{5000};
-/// How long Slurm's answer about a node allows the deletion of the node's pod. Slurm may take seconds to answer.
+/// The time from the beginning of the check of a node in Slurm within which the node's pod can be deleted. The time is long
+/// because Slurm can take seconds to answer.
 constexpr core::Duration kConfirmed{30000};
-/// If Slurm has not answered for this long, the operator reports it so that a person examines it.
+/// If Slurm has not answered for this long, the operator reports this, so that a person examines the cause.
 constexpr core::Duration kSilence{5 * 60 * 1000};
 constexpr std::string_view kWaitingForSlurm = "WaitingForSlurm";
-/// If a worker ends within this time after it replaced another one, its own replacement is delayed by a backoff.
+/// If a worker ends within this time after it replaced another worker, its own replacement is delayed by a backoff.
 constexpr core::Duration kRemember{10 * 60 * 1000};
 
 plan::StepId delete_id(const Worker& worker) {
@@ -53,7 +56,7 @@ plan::ActPtr clear_for_deletion(const kube::PodRecord& pod, const kube::PodEvide
                                  {{"metadata", {{"annotations", {{std::string(api::kAnnotationDeletionEvidence), text}}}}}});
 }
 
-/// Deletes the pod and reports it. `late`: see plan::Step.
+/// Deletes the worker's pod and reports the deletion. `late`: see plan::Step.
 void delete_pod(const View& view, const Worker& worker, const std::string& why, plan::ActPtr deletion, Draft& draft,
                 core::Duration late = {}) {
   plan::Lane& lane = lane_of(worker, draft);
@@ -65,7 +68,7 @@ void delete_pod(const View& view, const Worker& worker, const std::string& why, 
                                    fmt::format("Deleted Pod {}: {}", worker.pod->meta.name, why)));
 }
 
-/// Adds a step that asks Slurm a last time about the worker's node. Returns false if that is not possible now.
+/// Adds a step that asks Slurm a last time whether the worker's node is idle. Returns false if the step cannot be added now.
 bool confirm_idle(const Worker& worker, const slurm::Drained& drained, std::string why, Draft& draft) {
   plan::Lane& lane = lane_of(worker, draft);
   if (!draft.step(lane, kConfirm.of(worker.node), std::move(why), slurm::confirm_idle(drained))) return false;
@@ -74,10 +77,10 @@ bool confirm_idle(const Worker& worker, const slurm::Drained& drained, std::stri
 }
 
 /// Adds the last steps for a worker whose node is known to run nothing: mark the pod, delete the record, delete the pod. Each
-/// step is a group of its own. The mark explains the missing record if the operator ends in between. slurmctld refuses to
-/// delete the record while a job holds the node, which makes the deletion of the pod safe. The pod may be deleted late if Slurm
-/// takes seconds to answer, except for a worker that may register in the meantime. If slurmd never ran, the late deletion
-/// requires the version of the pod that was seen, with the mark on it.
+/// step is a group of its own. If the operator ends between the steps, the mark explains the missing record. slurmctld refuses
+/// to delete the record while a job holds the node, so the deletion of the pod after that is safe. If Slurm takes seconds to
+/// answer, the pod is deleted nevertheless, unless the worker might have registered in the meantime. If slurmd never ran, such
+/// a late deletion requires the version of the pod that was seen with the mark.
 template <class Kind>
 void delete_with_record(const View& view, const Worker& worker, const WorkerEvidence<Kind>& evidence, Draft& draft) {
   constexpr bool kUnregistered = std::is_same_v<Kind, slurm::NeverRegistered>;
@@ -90,14 +93,15 @@ void delete_with_record(const View& view, const Worker& worker, const WorkerEvid
   core::Duration mark_late{0};
   if constexpr (std::is_same_v<Kind, slurm::Drained>) {
     if (!worker.cleared_for_deletion && view.in.meta().terminating()) {
-      // The mark allows Kubernetes' garbage collector to delete the pod without any check, so ask Slurm before.
+      // The mark allows Kubernetes' garbage collector to delete the pod without any check, so ask Slurm before the pod is
+      // marked.
       if (!confirm_idle(worker, evidence.node(), "the mark lets Kubernetes' own cleaning delete the pod", draft)) return;
       mark_late = kConfirmed;
     }
   }
   if (!worker.cleared_for_deletion)
     draft.step(lane, {mark_id(worker), why, clear_for_deletion(*worker.pod, evidence), mark_late});
-  // The kubelet may still start slurmd, so the next pass deletes the pod in the version with the mark.
+  // The kubelet might still start slurmd. So only the next pass deletes the pod, and only in the version that has the mark.
   if (kUnregistered && !worker.cleared_for_deletion && !slurmd_started(*worker.pod)) return;
   lane.then();
   draft.step(lane, record_id(worker), why, slurm::delete_node(slurm::Owner::kOperator, evidence.node(), why));
@@ -113,8 +117,8 @@ void delete_with_record(const View& view, const Worker& worker, const WorkerEvid
   delete_pod(view, worker, why, kube::delete_fenced_pod(*worker.pod, evidence), draft, late);
 }
 
-/// Deletes the worker's pod and leaves its record. A live check of the node directly before makes this safe. If slurmd never
-/// ran, no check is needed, but the pod is deleted only in the version that was seen.
+/// Deletes the worker's pod, but not its record in Slurm. This is safe because a live check of the node directly precedes the
+/// deletion. If slurmd never ran, no check is needed, but the pod is deleted only in the version that was seen.
 void delete_leaving_record(const View& view, const Worker& worker, const WorkerEvidence<slurm::Drained>& evidence,
                            Draft& draft) {
   const std::string& why = worker.fate.reason;
@@ -125,14 +129,16 @@ void delete_leaving_record(const View& view, const Worker& worker, const WorkerE
                      : may_register(worker) ? "its record keeps it from work, should its slurmd register now"
                                             : "its record stays, with the word of who took it from work";
   if (!confirm_idle(worker, evidence.node(), kept, draft)) return;
-  // An update would lose what users set on the pod itself, so it deletes only the version that was seen.
+  // An update would lose changes that users make to the pod itself. So the update deletes only the version of the pod that was
+  // seen.
   const auto version = worker.updates() ? kube::PodVersion::kAsSeen : kube::PodVersion::kAny;
   delete_pod(view, worker, why, kube::delete_fenced_pod(*worker.pod, evidence, version), draft, kConfirmed);
 }
 
-/// True if the record must stay. An update leaves it to the successor. A worker that is stuck with an outdated template leaves
-/// it if others hold the node, if an earlier worker made the record, or if jobs require the node. Any other worker leaves it if
-/// an administrator's drain, fail or down also applies to the next worker of the name.
+/// True if the worker's record must stay in Slurm after the pod is deleted. In an update, the successor uses the record. If the
+/// worker is stuck with an outdated template, its record stays if others hold the node, if an earlier worker made the record,
+/// or if jobs require the node. The record of any other worker stays if an administrator's drain, fail or down also applies to
+/// the next worker of the name.
 bool leaves_record(const View& view, const Worker& worker) {
   if (worker.record == nullptr) return false;
   if (worker.updates()) return true;
@@ -140,8 +146,8 @@ bool leaves_record(const View& view, const Worker& worker) {
   return outlives_worker(view, *worker.record);
 }
 
-/// Reports the pending jobs that require the node when its record is deleted. Users can still cancel these jobs or scale out,
-/// until slurmctld is reconfigured and ends the jobs.
+/// When the record of the node is deleted, reports the pending jobs that require the node. Users can still cancel these jobs or
+/// scale out, until slurmctld is reconfigured and ends the jobs.
 void tell_waiting_jobs(const Worker& worker, const WaitingJobsByNode& waiting_jobs, Draft& draft) {
   const std::string names = waiting_text(waiting_jobs, worker.node);
   if (names.empty()) return;
@@ -151,7 +157,8 @@ void tell_waiting_jobs(const Worker& worker, const WaitingJobsByNode& waiting_jo
                   worker.node, names));
 }
 
-/// Deletes a worker without a node in Slurm if there is evidence that allows it. Otherwise reports what the deletion waits for.
+/// Deletes a worker that has no node in Slurm, if there is evidence that allows the deletion. Otherwise reports what the
+/// deletion waits for.
 void delete_unregistered(const View& view, const Worker& worker, Draft& draft) {
   const bool stamped = worker.stamped && !worker.cleared_for_deletion && !worker.outdated();
   if (worker.evidence.forgotten) {
@@ -180,18 +187,18 @@ void delete_unregistered(const View& view, const Worker& worker, Draft& draft) {
 /// The progress of a worker's deletion.
 enum class Progress {
   kUnderWay,
-  kHeld,         ///< The worker is not drained yet, or jobs or a reservation hold it.
+  kHeld,         ///< The worker is not drained yet, or jobs or a reservation hold its node.
   kWithheld,     ///< Deletions are stopped, or Slurm's answers are in doubt.
   kAwaitsSlurm,  ///< Slurm's last answer is too old.
 };
 
-/// True if there is evidence that the worker may be deleted.
+/// True if there is evidence that allows the deletion of the worker.
 bool has_evidence(const Worker& worker) {
   const SlotEvidence& evidence = worker.evidence;
   return evidence.never_started || evidence.drained || evidence.never_registered || evidence.forgotten || evidence.silent;
 }
 
-/// Deletes a worker that may have run jobs or may run them, as soon as Slurm's answers allow it.
+/// Deletes a worker that might run jobs now or have run jobs, as soon as Slurm's answers allow the deletion.
 Progress delete_drained(const View& view, const Worker& worker, const WaitingJobsByNode& waiting_jobs, Draft& draft) {
   if (!leaves_record(view, worker)) {
     if (!worker.cleared_for_deletion && !may_register(worker)) draft.intent().add(mark_id(worker));
@@ -202,7 +209,8 @@ Progress delete_drained(const View& view, const Worker& worker, const WaitingJob
     for (const plan::StepId& id : {mark_id(worker), record_id(worker), delete_id(worker)}) draft.wish(id);
     return Progress::kUnderWay;
   }
-  // Slurm does not delete the record of a reserved node. An update does not delete the record, so it can continue.
+  // Slurm does not delete the record of a reserved node, so the deletion waits. An update does not delete the record, so the
+  // update can continue.
   const bool is_reserved = worker.record != nullptr && reserved(*worker.record) && !worker.updates();
   const bool held = worker.has_flag("DRAIN") && (worker.work.jobs > 0 || is_reserved);
   draft.wake_after(held && view.slurm_fresh() ? kWatchJobs : kWatchSlurm, "waiting for Slurm to let workers go");
@@ -244,7 +252,7 @@ Progress delete_worker(const View& view, const Worker& worker, const Fates& fate
   }
   if (awaits_pin(view, worker)) return Progress::kUnderWay;
   if (worker.evidence.never_started) {
-    // While Slurm's answers are in doubt, the worker's claims are kept.
+    // While Slurm's answers are in doubt, the worker's PersistentVolumeClaims are kept.
     if (view.in.doubt.empty() && !give_up_claims(view, worker, draft)) return Progress::kUnderWay;
     delete_pod(view, worker, why, kube::delete_pod(pod, *worker.evidence.never_started), draft);
     return Progress::kUnderWay;
@@ -269,15 +277,15 @@ void tell_replacement(const Worker& worker, Draft& draft) {
   }
 }
 
-/// Keeps the outcomes of deletions while successors are new, to count how often a worker was replaced.
+/// Keeps the outcome of each deletion for kRemember, to count how often a worker was replaced.
 void remember_replacements(const View& view, Draft& draft) {
   for (auto it = view.in.outcomes.lower_bound(kDeletePod); it != view.in.outcomes.end() && it->first.is(kDeletePod); ++it) {
     if (view.in.mono - it->second.last < kRemember) draft.remember(it->first);
   }
 }
 
-/// Deletes the pod of a worker that has ended, so that a successor can be created. If workers of one place end soon after their
-/// creation again and again, waits longer each time.
+/// Deletes the pod of a worker that has ended, so that a successor can be created. If workers of the same place repeatedly end
+/// soon after their creation, each deletion waits longer than the previous one.
 void delete_ended(const View& view, const Worker& worker, bool replaced, Draft& draft) {
   if (!worker.evidence.ended) return;
   const plan::StepId id = delete_id(worker);
@@ -298,7 +306,8 @@ void delete_ended(const View& view, const Worker& worker, bool replaced, Draft& 
   delete_pod(view, worker, why, kube::delete_pod(*worker.pod, *worker.evidence.ended), draft);
 }
 
-/// Reports that Slurm does not answer. No worker that has run is deleted until Slurm answers, and Slurm may never answer.
+/// Reports that Slurm does not answer. Until Slurm answers, no worker that has run is deleted. Users need this report because
+/// Slurm might never answer.
 void tell_silence(const View& view, Draft& draft) {
   const std::optional<ControllerView>& controller = view.in.controller;
   if (view.goal != Goal::kDrainAll || !controller || view.stops() || view.slurm_known()) return;
@@ -308,7 +317,7 @@ void tell_silence(const View& view, Draft& draft) {
   if (!wait.over()) return;
   std::vector<std::string> ways;
   if (controller->external) {
-    // The deletion of an external Controller always drains its workers.
+    // The deletion of an external Controller always drains its workers first, so it does not end the cluster at once.
     ways.emplace_back("set the annotation " + std::string(api::kAnnotationPodRelease) + ": \"true\" of its worker pods");
     ways.emplace_back("delete these pods");
   } else {

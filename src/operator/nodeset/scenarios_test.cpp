@@ -1,6 +1,6 @@
-// Runs the scenarios of tests/scenarios/nodeset. In addition to the words of all scenarios, these have words about workers,
-// their hosts and their Slurm nodes: see tests/scenarios/README.md. After each step, the runner checks that no worker was
-// deleted under a job and that no drain of others was undone.
+// Runs the scenarios of tests/scenarios/nodeset. In addition to the keywords of all scenarios, these scenarios have keywords
+// for workers, their hosts and their Slurm nodes: see tests/scenarios/README.md. After each step, the runner checks that no
+// worker was deleted under a job and that no drain of others was undone.
 #include <gtest/gtest.h>
 
 #include "api/well_known.hpp"
@@ -132,7 +132,7 @@ class NodeSetRunner final : public ScenarioRunner {
     if (orphan) world_.nodeset()["metadata"]["finalizers"].push_back("orphan");
   }
 
-  /// True for a word of a scenario that has no effect in this world.
+  /// True if this keyword of a scenario has no effect in this world.
   static bool is_without_effect(const std::string& verb, const Json& value) {
     const std::set<std::string> words{"slurmctld", "loaded", "registered", "refusal", "bad_text"};
     return words.contains(verb) || (verb == "put" && (value["kind"] == "Pod" || value["kind"] == "Node"));
@@ -293,8 +293,8 @@ class NodeSetRunner final : public ScenarioRunner {
     }
   }
 
-  /// Gives the Controller a tree topology from the node labels zone and leaf. Puts a topology.yaml into the ConfigMap, with the
-  /// switches that the topology strings in `ways` name.
+  /// Gives the Controller a tree topology from the node labels zone and leaf. Puts into the ConfigMap a topology.yaml that has
+  /// the switches named by the topology strings in `ways`.
   void load_topology(const Json& ways) {
     const api::Topology spec{api::TopologyType::kTree, {"zone", "leaf"}, {}};
     TopologyUnits units{{std::string(kTopologyRoot), ""}};

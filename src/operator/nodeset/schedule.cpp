@@ -32,7 +32,7 @@ bool among(const auto& all, std::string_view flag) {
   return std::ranges::find(all, flag) != all.end();
 }
 
-/// True on a Saturday or Sunday, in UTC. The epoch began on a Thursday.
+/// True on a Saturday or Sunday, in UTC. The Unix epoch began on a Thursday.
 bool on_weekend(core::WallTime time) {
   const auto day = (time.since_epoch.count() / kDay.count() + 4) % 7;
   return day == 0 || day == 6;
@@ -60,7 +60,8 @@ bool Schedule::made(const slurm::Reservation& reservation) const {
   if (has != flags || !reservation.start || !reservation.end || *reservation.start < start) return false;
   const core::Duration late = *reservation.start - start;
   if (period.count() > 0) return late.count() % period.count() == 0 && *reservation.end - *reservation.start == duration;
-  // A reservation that is made after its window has begun starts at a whole second and lasts for whole minutes.
+  // A reservation that is made after its window has begun starts at a whole second and lasts for whole minutes. So it can end
+  // up to 61 seconds before its window ends.
   const core::Duration early = start + duration - *reservation.end;
   return early.count() >= 0 && early <= core::Duration{std::chrono::seconds{late.count() > 0 ? 61 : 0}};
 }
@@ -72,7 +73,7 @@ Schedule read_schedule(const api::ScheduledUpdate& spec) {
     out.problem = "startTime: required";
     return out;
   }
-  // Slurm counts in seconds.
+  // Slurm stores times in whole seconds.
   out.start = core::WallTime{core::Duration{spec.start_time->since_epoch.count() / 1000 * 1000}};
   for (std::string flag : spec.flags) {
     std::ranges::transform(flag, flag.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
@@ -87,7 +88,7 @@ Schedule read_schedule(const api::ScheduledUpdate& spec) {
     }
     out.flags.insert(flag);
   }
-  // With WEEKDAY or WEEKEND, Slurm chooses the day of the next window from the day on which this one ends.
+  // With WEEKDAY or WEEKEND, Slurm chooses the day of the next window from the day on which the present window ends.
   const bool by_day = out.flags.contains("WEEKDAY") || out.flags.contains("WEEKEND");
   if (out.problem.empty() && by_day && core::Duration{out.start.since_epoch.count() % kDay.count()} + out.duration > kDay)
     out.problem = "duration: with WEEKDAY or WEEKEND, a window must end on the day on which it begins, in UTC";

@@ -14,9 +14,9 @@
 namespace op::nodeset {
 namespace {
 
-/// The time that a kubelet may take to start the first container of a worker with an outdated template.
+/// The time within which a kubelet should start the first container of a worker with an outdated template.
 constexpr core::Duration kStart{60 * 1000};
-/// How long the operator trusts the API server's answer that a Kubernetes node is gone. The node may come back.
+/// How long the operator trusts the API server's answer that a Kubernetes node is gone. The node might come back.
 constexpr core::Duration kHostGone{10000};
 
 Life life_of(const kube::PodRecord& pod) {
@@ -42,34 +42,35 @@ bool slurm_fresh(const Observed& in) {
   return slurm_known(in) && in.snapshot->fresh(in.mono);
 }
 
-/// A prospect, with the time at which it may change.
+/// A worker's prospect, and the time at which the prospect might change.
 struct Judged {
   Prospect prospect = Prospect::kServes;
   std::optional<Change> change{};
 };
 
-/// Returns the judgment while Slurm's answer is too old: nodes that are missing in the answer may exist by now. If Slurm
-/// answers, the worker is judged again soon, because the next answer may be recent enough.
+/// Returns the judgment of a worker while Slurm's last answer is too old. The worker counts as serving, because nodes that are
+/// missing in the answer might exist by now. If Slurm answers, the worker is judged again soon, because the next answer might
+/// be recent enough.
 Judged asks_again(const Observed& in) {
   return {Prospect::kServes, slurm_known(in) ? std::optional(kFreshAgain) : std::nullopt};
 }
 
-/// Returns how much longer the kubelet may take to start the first container. Zero or less: the start is overdue. nullopt: a
-/// container has started, or the kubelet has reported no container yet. Only an overdue start shows that a volume is missing.
+/// Returns how much time is left for the kubelet to start the first container. Zero or less: the start is overdue. nullopt: a
+/// container has started, or the kubelet has reported no container yet. A missing volume shows only in an overdue start.
 std::optional<core::Duration> start_left(const Observed& in, const kube::PodRecord& pod) {
   const auto since = in.seen.unstarted_since.find(pod.meta.uid);
   if (since == in.seen.unstarted_since.end()) return std::nullopt;
   return kStart - (in.mono - since->second);
 }
 
-/// Judges whether the worker is stuck with an outdated template: its slurmd never ran, and a corrected template would only help
-/// a successor.
+/// Judges whether the worker is stuck with an outdated template. The slurmd of such a worker never ran, and a corrected
+/// template helps only a successor of the worker.
 Judged judge_start(const Observed& in, const Slot& slot) {
   const kube::PodRecord& pod = *slot.pod;
   if (slot.life != Life::kLive || slot.cleared_for_deletion || pod.ready() || slot.busy()) return {};
   if (in.hash.empty() || pod.meta.label(api::kLabelRevisionHash) == in.wanted_hash(slot.key)) return {};
   if (slot.record == nullptr) {
-    // If slurmd never ran, the node that was seen in Slurm was that of an earlier pod of the name.
+    // If this pod's slurmd never ran, the node that was seen in Slurm belonged to an earlier pod of the name.
     if ((slot.stamped || !slot.suspect.empty()) && slurmd_started(pod)) return {};
   } else if (held_by_others(slot)) {
     // If this pod's slurmd never ran, the drain was meant for an earlier pod of the name.
@@ -78,7 +79,7 @@ Judged judge_start(const Observed& in, const Slot& slot) {
     return {};
   }
   if (pod.node_name.empty()) return {Prospect::kOutdated};
-  // The kubelet may start slurmd at any moment, unless it reports a problem or has started nothing for a long time.
+  // The kubelet might start slurmd at any moment, unless it reports a problem or has started nothing for a long time.
   if (pod_problems({slot.pod}).empty()) {
     const std::optional<core::Duration> left = start_left(in, pod);
     if (!left) return {};
@@ -88,8 +89,9 @@ Judged judge_start(const Observed& in, const Slot& slot) {
   return slurm_fresh(in) ? Judged{Prospect::kOutdated} : asks_again(in);
 }
 
-/// True if a user has confirmed that the worker's node is lost. The annotation has a time and covers only nodes that were
-/// missing at that time. If Slurm's answers come from another cluster, nodes that are missing in them are not lost.
+/// True if a user has confirmed that the worker's node is lost. The user's annotation contains a time and covers only nodes
+/// that were missing at that time. If Slurm's answers come from another cluster, a node that is missing in the answers is not
+/// lost.
 bool loss_confirmed(const Observed& in, const Slot& slot) {
   if (!slot.missing_since || in.snapshot == nullptr || in.snapshot->other_cluster) return false;
   const auto until = core::parse_rfc3339(in.meta().annotation(api::kAnnotationConfirmStateLoss));
@@ -97,7 +99,7 @@ bool loss_confirmed(const Observed& in, const Slot& slot) {
   return until && *slot.missing_since <= *until && *until <= in.now + kClocksDiffer;
 }
 
-/// Judges whether the worker's node is missing: its record was deleted, or it never registered.
+/// Judges whether Slurm lacks the worker's node, because the record was deleted or because the worker never registered.
 Judged judge_registration(const Observed& in, const Slot& slot) {
   if (slot.life != Life::kLive) return {};
   if (slot.record != nullptr) return {slot.suspect.empty() ? Prospect::kServes : Prospect::kElsewhere};
@@ -105,7 +107,7 @@ Judged judge_registration(const Observed& in, const Slot& slot) {
   if (!slot.cleared_for_deletion && (!slot.pod->ready() || !slot.pod->ready_since)) return {};
   if (!slurm_fresh(in)) return asks_again(in);
   if (slot.cleared_for_deletion) return {Prospect::kLost};
-  // Slurm's node table is full, so it would have no room for another pod either.
+  // Slurm's node table is full, so a replacement of the worker could not register either.
   if (in.controller && in.controller->max_nodes && in.snapshot->nodes.size() >= *in.controller->max_nodes)
     return {Prospect::kNoRoom, Change{slurm::kRegistration, "Slurm may have room for a worker"}};
   if (slot.registration_left.count() > 0)
@@ -113,7 +115,8 @@ Judged judge_registration(const Observed& in, const Slot& slot) {
   if (!slot.suspect.empty())
     return {Prospect::kElsewhere, Change{slurm::kRegistration, "a node that may be a worker's may be another's by then"}};
   if (!slot.stamped) return {Prospect::kLost};
-  // If Slurm's state was lost, it is unknown which jobs run on the workers.
+  // If Slurm's state was lost, it is unknown which jobs run on the workers. So the worker is not replaced until a user confirms
+  // the loss.
   if (!in.doubt.empty() && !slot.loss_confirmed) return {Prospect::kStateLost};
   return {in.snapshot->job_names(slot.node) ? Prospect::kServes : Prospect::kLost};
 }
@@ -146,7 +149,7 @@ std::string timeout_text(const api::DrainPolicy& policy, core::Duration drained_
          ", and spec.drainPolicy.timeout is " + api::format_duration(policy.timeout);
 }
 
-/// Returns evidence that spec.drainPolicy allows to end the worker's jobs now. nullopt: it does not allow that.
+/// Returns evidence that spec.drainPolicy allows the operator to end the worker's jobs now. nullopt: there is no evidence now.
 std::optional<slurm::DrainTimedOut> find_timeout(const Observed& in, const Slot& slot, const plan::Observing& observing) {
   const std::optional<api::DrainPolicy>& policy = in.nodeset.spec.drain_policy;
   if (!in.invalid.empty() || !policy || policy->on_timeout == api::OnDrainTimeout::kWait) return std::nullopt;
@@ -169,8 +172,8 @@ SlotEvidence find_evidence(const Observed& in, const Slot& slot, const plan::Obs
     if (found) to.emplace(observing, pod, *std::move(found));
   };
   if (slot.record == nullptr) {
-    // A worker that was cleared for deletion was drained before the operator deleted its record, so no job can have started on
-    // it since. If its slurmd never ran, the stamp comes from an earlier pod.
+    // A worker that was cleared for deletion was drained before the operator deleted its record. No job can have started on the
+    // worker since, so its stamp does not count. If the slurmd of a worker never ran, the stamp comes from an earlier pod.
     const bool started = slot.prospect != Prospect::kOutdated && (slurmd_started(pod) || !held_back(pod) || slot.host_lost());
     const bool stamped = slot.stamped && !slot.cleared_for_deletion && started;
     if (slot.suspect.empty() || !started)
@@ -179,7 +182,8 @@ SlotEvidence find_evidence(const Observed& in, const Slot& slot, const plan::Obs
       attach(out.forgotten, slurm::Forgotten::of(observing, snapshot, node, *slot.missing_since));
     return out;
   }
-  // The worker may have registered under the name of the suspect. Then the record of its own name is no evidence about it.
+  // The worker might have registered under the name of the suspect. Then the record of the worker's own name is no evidence
+  // about the worker.
   if (!slot.suspect.empty()) return out;
   out.timed_out = find_timeout(in, slot, observing);
   attach(out.drained, slurm::Drained::of(observing, snapshot, node));
@@ -207,7 +211,8 @@ Slot read_slot(const Observed& in, const kube::PodPtr& pod, SlotKey key, const p
   out.cleared_for_deletion = !cleared_for.empty();
   out.deregistered = out.cleared_for_deletion && !cleared_for.starts_with(slurm::NeverRegistered::kKind);
   if (out.record == nullptr && out.stamped && !out.cleared_for_deletion && pod->ready() && pod->ready_since) {
-    // The condition may be older than the present slurmd, so use the later of the two times.
+    // The condition Unknown may have been set before the present slurmd started. So use the time at which the pod became ready
+    // if that time is later.
     if (const auto since = missing_since(*pod)) out.missing_since = std::max(*since, *pod->ready_since);
   }
   out.loss_confirmed = loss_confirmed(in, out);
@@ -249,7 +254,7 @@ bool Slot::usable() const {
 }
 
 bool held_by_others(const slurm::Node& node) {
-  // The operator always gives a reason, so a drain without a reason is somebody else's.
+  // The operator always gives a reason, so a drain without a reason comes from somebody else.
   if (node.state.has("DRAIN") || node.state.has("FAIL"))
     return !slurm::held_by(node.reason, slurm::Owner::kOperator) ||
            slurm::given_by_others(node.reason, slurm::Owner::kOperator);
@@ -283,7 +288,8 @@ std::map<std::string, slurm::SlurmdEnded, std::less<>> read_ended(const Observed
     };
     const LiveObject host = live_host(pod.kube_node);
     if (!absent(live_pod(observed.meta(), pod)) || (!pod.ended && !absent(host))) continue;
-    // An ended pod does not start again, so this evidence stays valid.
+    // A pod that has ended does not start again, so the evidence stays valid. A Kubernetes node might come back, so evidence
+    // about the Kubernetes node is valid only for kHostGone.
     const auto good_until = pod.ended ? std::nullopt : std::optional(observed.live.at(host).asked_at + kHostGone);
     out.emplace(node, slurm::SlurmdEnded(observing, {observed.cluster(), node}, *pod.slurmd,
                                          pod.ended ? "its pod has ended" : "its Kubernetes node is gone", good_until));

@@ -23,26 +23,27 @@ namespace {
 
 using core::Json;
 
-/// Limit for the pods whose conditions are written in one pass, so that reports do not delay important writes.
+/// The largest number of pods whose conditions one pass writes. The limit prevents reports from delaying important writes.
 constexpr int kReportsPerPass = 20;
 /// After this time, a ready worker is resumed even if nothing shows that it registered again.
 constexpr core::Duration kRegistrationGrace{15000};
 /// If the operator has not seen the deletion of a pod this long after its preStop hook ran, only its container was restarted.
 constexpr core::Duration kDeletionTold{60000};
-/// A slurmd that starts within this time after its pod's preStop hook is not a new one: a reconfigure made the old slurmd
-/// execute itself again, and it ends with the pod. Slurm reports both times in whole seconds.
+/// A slurmd that starts within this time after its pod's preStop hook is not a new slurmd: a reconfigure made the old slurmd
+/// execute itself again, and the old slurmd ends with the pod. Slurm reports the times of the drain and of slurmd's start in
+/// whole seconds.
 constexpr core::Duration kEnding{2000};
-/// The reason, without prefix, for a node whose pod ended unobserved or was removed while it ran.
+/// The drain reason, without its prefix, of a node whose pod ended unobserved or was removed while the pod ran.
 constexpr std::string_view kPodGone = "Pod is gone";
-/// A worker that is younger than this will soon be ready and registered. For an older worker, that may take long.
+/// A worker that is younger than this will soon be ready and registered. An older worker may need much longer for that.
 constexpr core::Duration kStarting{60000};
-/// The minimum time between two writes of a worker's deadline while jobs start and end there.
+/// The minimum time between two writes of a worker's deadline while jobs start and end on the worker.
 constexpr core::Duration kDeadlineEvery{60000};
 /// The worker's deadline if a job has no time limit.
 constexpr std::string_view kNever = "9999-12-31T23:59:59Z";
 
-/// True if the record of the worker's name belongs to an earlier worker whose end was not observed. Slurm would start jobs on a
-/// node without a slurmd.
+/// True if the record with the worker's name belongs to an earlier worker whose end was not observed. Without a drain, Slurm
+/// would start jobs on this node, which has no slurmd.
 bool has_anothers_record(const View& view, const Worker& worker) {
   if (worker.record == nullptr || uses_host_network(view.in.nodeset.spec) || slurmd_started(*worker.pod)) return false;
   return view.is_own_record(*worker.record) && began_before(*worker.record, *worker.pod);
@@ -50,10 +51,10 @@ bool has_anothers_record(const View& view, const Worker& worker) {
 
 /// Returns why the worker's node must not accept jobs, or "".
 std::string drain_reason(const View& view, const Worker& worker) {
-  // The worker's preStop hook sends the same reason, if the hook runs and slurmctld answers in time.
+  // The worker's preStop hook drains the node with the same reason, if the hook runs and slurmctld answers in time.
   if (worker.life != Life::kLive) return terminating_reason(worker.pod->meta.uid);
-  // A silent worker needs no drain, unless its record belongs to an earlier slurmd: then the drained record prevents jobs on
-  // the new slurmd.
+  // A silent worker needs no drain, unless its record belongs to an earlier slurmd. In that case, the drain of the record
+  // prevents jobs on the new slurmd.
   if (worker.silent() && !may_register(worker)) return {};
   if (worker.goes() && !view.stops()) return worker.updates() ? update_reason(view) : leave_reason(view, worker);
   if (worker.kube_cordon()) {
@@ -71,8 +72,8 @@ bool takes_jobs(const slurm::Node& node) {
   return !node.state.has("DRAIN") && node.state.base != "DOWN" && !node.state.has("FAIL");
 }
 
-/// True if the operator's drain of the node needs another reason. If the worker is to be deleted, the timeout of the drain
-/// policy is counted from the drain with the reason of the deletion. If the worker is only cordoned, its drain must not keep
+/// True if the operator's drain of the node needs another reason. If the worker is to be deleted, the timeout of
+/// spec.drainPolicy starts when the drain gets the deletion's reason. If the worker is only cordoned, its drain must not keep
 /// the reason of a deletion.
 bool renames(const View& view, const Worker& worker) {
   if (worker.life != Life::kLive || view.stops()) return false;
@@ -91,7 +92,7 @@ bool needs_drain(const View& view, const Worker& worker) {
   return worker.goes() ? !worker.has_flag("DRAIN") : takes_jobs(*worker.record);
 }
 
-/// True if the record is not deleted at once, because a successor is created, or because Slurm keeps it for jobs or a
+/// True if the record is not deleted at once, because a successor is created, or because Slurm keeps the record for jobs or a
 /// reservation.
 bool record_stays(const View& view, const Vacancies& vacancies, const slurm::Node& node) {
   const std::optional<SlotKey> place = view.place_of(node.name);
@@ -99,13 +100,14 @@ bool record_stays(const View& view, const Vacancies& vacancies, const slurm::Nod
          node.state.base != "IDLE" || node.state.has("COMPLETING") || node.state.has("RESERVED");
 }
 
-/// True if another pod uses, or may use, the Slurm node of a pod that is gone.
+/// True if another pod uses, or might use, the Slurm node of a pod that is gone.
 bool may_be_anothers(const View& view, const std::string& node) {
   return !view.in.namesake.empty() || view.has_worker(node) || view.rival_of(node) != nullptr ||
          view.in.other_workers.contains(node) || view.is_of_other_pod(node);
 }
 
-/// Returns the Slurm nodes of pods that are gone. They have no slurmd, but Slurm starts jobs on them until it notices that.
+/// Returns the Slurm nodes of pods that are gone. These nodes have no slurmd, but Slurm starts jobs on them until it notices
+/// that slurmd is gone.
 std::vector<std::string> nodes_of_gone_pods(const View& view, const Vacancies& vacancies) {
   std::set<std::string> out;
   const std::string prefix = view.node_prefix();
@@ -117,8 +119,8 @@ std::vector<std::string> nodes_of_gone_pods(const View& view, const Vacancies& v
   for (const auto& [name, uid] : view.in.seen.gone) {
     if (const slurm::Node* node = view.in.snapshot->node(name)) look(*node);
   }
-  // Include pods that were gone before the first observation. Do not do so with host networking, because the machine may run a
-  // slurmd of its own.
+  // Without host networking, include pods that were gone before the first observation. With host networking, the machine may
+  // run a slurmd of its own, so do not include them.
   if (!uses_host_network(view.in.nodeset.spec)) {
     for (auto it = nodes.lower_bound(prefix); it != nodes.end() && it->first.starts_with(prefix); ++it) {
       if (view.place_of(it->first) && stamped_by_us(view, *it->second)) look(*it->second);
@@ -131,7 +133,8 @@ std::vector<std::string> nodes_of_gone_pods(const View& view, const Vacancies& v
   return {out.begin(), out.end()};
 }
 
-/// True if the node's slurmd ended with its pod or Kubernetes node, but Slurm has not noticed that and still has jobs there.
+/// True if the node's slurmd ended with its pod or Kubernetes node, but Slurm has not noticed that and still has jobs on the
+/// node.
 bool must_end(const View& view, const std::string& name, const SeenPod& pod) {
   const slurm::Node* node = view.in.snapshot->node(name);
   if (node == nullptr || view.work_on(name).jobs == 0 || may_be_anothers(view, name)) return false;
@@ -140,8 +143,8 @@ bool must_end(const View& view, const std::string& name, const SeenPod& pod) {
   return drained_by_us && node->state.base != "DOWN" && pod.slurmd && (pod.ended || pod.host_gone);
 }
 
-/// True if the slurmd that runs now has registered with Slurm, not only an earlier one. Otherwise Slurm would send jobs to an
-/// address where no slurmd listens.
+/// True if the slurmd that runs now has registered with Slurm. If only an earlier slurmd has registered, Slurm would send jobs
+/// to an address where no slurmd listens.
 bool registered_anew(const View& view, const Worker& worker) {
   const slurm::Node& node = *worker.record;
   const auto lasts = [&](const ToldOf& told, core::Duration time) {
@@ -163,8 +166,8 @@ bool down_though_back(const Worker& worker) {
   return worker.record != nullptr && slurm::down_by_slurm(*worker.record) && !worker.has_flag("NOT_RESPONDING");
 }
 
-/// True if the worker should accept jobs but the operator's hold, or a DOWN that slurmctld set before slurmd returned, prevents
-/// it.
+/// True if the worker should accept jobs, but its node has a hold of the operator, or a DOWN that slurmctld set before slurmd
+/// returned.
 bool wants_resume(const Worker& worker) {
   if (worker.goes() || worker.user_cordon || worker.kube_cordon() || worker.unplaced() || worker.life != Life::kLive)
     return false;
@@ -174,7 +177,7 @@ bool wants_resume(const Worker& worker) {
 }
 
 bool must_resume(const View& view, const Worker& worker) {
-  // Jobs may start after the resume, so the pod must be protected before.
+  // Jobs may start after the resume, so the pod must be protected before the resume.
   if (always_protected(view.in.nodeset.spec) && !worker.released && !is_protected(*worker.pod)) return false;
   return wants_resume(worker) && worker.ready() && registered_anew(view, worker) && !lacks_features(view, worker);
 }
@@ -191,7 +194,7 @@ core::Duration deadline_waits(const View& view, const Worker& worker) {
   return kDeadlineEvery - (view.in.mono - marked->second.last);
 }
 
-/// Returns the new value of the deadline annotation; null removes it. nullopt: the annotation stays as it is.
+/// Returns the new value of the deadline annotation. null: the annotation is removed. nullopt: the annotation stays as it is.
 std::optional<Json> new_deadline(const View& view, const Worker& worker, Draft& draft) {
   std::string deadline;
   if (worker.work.running) deadline = worker.work.deadline ? core::format_rfc3339(*worker.work.deadline) : std::string(kNever);
@@ -220,16 +223,17 @@ Json metadata_changes(const View& view, const Worker& worker, Draft& draft) {
     if (std::optional<Json> deadline = new_deadline(view, worker, draft))
       annotations[std::string(api::kAnnotationPodDeadline)] = *std::move(deadline);
   }
-  // Remove the annotation if the worker is wanted again, or if a job started there because somebody resumed the node.
+  // Remove the evidence annotation if the worker is wanted again, or if a job runs on the worker because somebody resumed
+  // its node.
   if (worker.cleared_for_deletion && (!worker.goes() || worker.busy()) && worker.record != nullptr && view.slurm_known())
     annotations[std::string(api::kAnnotationDeletionEvidence)] = nullptr;
   const bool says_drain = !meta.annotation(api::kAnnotationFirstConf).empty();
   if (says_drain && worker.record != nullptr && !recorded_drain(view.in, worker.node) && registered_anew(view, worker))
     annotations[std::string(api::kAnnotationFirstConf)] = nullptr;
   Json out = Json::object();
-  // The pod must record the name of its Slurm node. If the name is not the usual one, write it at once. Otherwise write it
-  // with the next change. Until then, the pod's conditions show that Slurm has had the node, but somebody may remove the
-  // conditions.
+  // The pod must record the name of its Slurm node. An unusual name is written at once. The usual name is written with the next
+  // change of the pod's metadata. Until then, the pod's conditions show that Slurm has had the node, but somebody might remove
+  // the conditions.
   const bool stamps = worker.record != nullptr && view.slurm_known() && stamped_node_name(*worker.pod).empty();
   if (labels.empty() && annotations.empty() && !(stamps && worker.node != slurm_node_name(*worker.pod))) return out;
   if (stamps) annotations[std::string(api::kAnnotationRegistered)] = worker.node;
@@ -238,15 +242,15 @@ Json metadata_changes(const View& view, const Worker& worker, Draft& draft) {
   return out;
 }
 
-/// Returns the messages of the pod conditions for Slurm's state of the node, by type.
+/// Returns the pod conditions that show Slurm's state of the node: the message of each condition, by type.
 std::map<std::string, std::string, std::less<>> wanted_conditions(const View& view, const Worker& worker) {
   std::map<std::string, std::string, std::less<>> out;
   const auto add = [&](std::string_view name, std::string_view message) {
     out.emplace(std::string(api::kPodConditionPrefix) + std::string(name), message);
   };
   if (worker.record == nullptr) {
-    // This condition records that Slurm has had the node. Without it, the missing node could count as evidence that the worker
-    // never registered.
+    // This condition records that Slurm has had the node. Without this condition, the missing node could count as evidence that
+    // the worker never registered.
     if (worker.stamped) add("Unknown", missing_text(missing_since(*worker.pod).value_or(view.in.now)));
     return out;
   }
@@ -267,13 +271,15 @@ bool appears(const Worker& worker) {
   return slurmd_started(*worker.pod) || !began_before(*worker.record, *worker.pod);
 }
 
-/// Returns the present time, or a later time from `places`, because a process with another clock may have written `places`.
+/// Returns the present time, or the latest time in `places` if that is later: a process with another clock may have written
+/// `places`.
 core::WallTime registration_time(const View& view, const Places& places) {
   const core::WallTime now = core::whole_seconds(view.in.now);
   return std::max({now, places.given_until.value_or(now), places.due.value_or(now)});
 }
 
-/// Returns the entries of a strategic merge patch. The patch affects only conditions of the types in it.
+/// Returns the entries of a strategic merge patch for the pod's conditions. The patch changes only conditions whose types it
+/// contains.
 Json condition_changes(const View& view, const Worker& worker) {
   const auto wanted = wanted_conditions(view, worker);
   Json out = Json::array();
@@ -331,7 +337,8 @@ std::string wanted_comment(const View& view, const Worker& worker) {
   if (!have.empty()) {
     const auto comment = worker_comment(have);
     if (!comment) return {};
-    // Slurm keeps the --conf with which the record was made, even if another worker uses the record now.
+    // Slurm keeps the --conf with which the record was made, even if another worker uses the record now. So keep the hash of
+    // that --conf.
     const std::string recorded = core::get_string(*comment, {kStampedConf});
     if (!recorded.empty()) stamp = recorded;
   }
@@ -446,8 +453,8 @@ bool awaits_place(const View& view, const Worker& worker) {
 void report_states(const View& view, const Workers& workers, Draft& draft) {
   if (!view.slurm_known()) return;
   int left = kReportsPerPass;
-  // Workers that were not recorded as seen in Slurm come first: later decisions depend on the conditions that record
-  // this.
+  // Report first on workers that were not recorded as seen in Slurm, because later decisions depend on the conditions that
+  // record this.
   for (const bool first : {true, false}) {
     for (const Worker& worker : workers) {
       if (worker.life != Life::kLive || (first != !worker.stamped) || draft.is_deleted(*worker.pod)) continue;

@@ -1,4 +1,5 @@
-// Runs sshd in workers, in addition to slurmd, for users with a job there. pam_slurm_adopt in the image refuses other users.
+// Runs sshd in workers, in addition to slurmd. Users can log in to a worker on which they have a job. pam_slurm_adopt in the
+// image refuses other users.
 #include "operator/common/ssh.hpp"
 
 #include <fmt/format.h>
@@ -27,7 +28,8 @@ std::string worker_sshd_config(const api::NodeSetSpec& spec) {
   return sshd_config("NodeSet", spec.ssh->extra_sshd_config, host_keys);
 }
 
-/// Returns the Secret and the key of sssd.conf. Null: there is none, so only the users in the image exist.
+/// Returns the reference to the Secret with sssd.conf and to its key. Null: there is no sssd.conf, so only the users in the
+/// image exist.
 const api::SecretKeySelector* sssd_conf(const api::NodeSetSpec& spec) {
   return spec.ssh->sssd_conf_ref && !spec.ssh->sssd_conf_ref->name.empty() ? &*spec.ssh->sssd_conf_ref : nullptr;
 }
@@ -70,8 +72,9 @@ void add_ssh_volumes(const Observed& in, Json& volumes) {
                                 {"fieldRef",
                                  {{"fieldPath", fmt::format("metadata.annotations['{}']", api::kAnnotationSshdConfig)}}}}})}}}};
   Json host_keys{{"secret", {{"name", host_keys_of(in.meta()).name}}}};
-  // If an update removes spec.ssh, the host keys may be deleted, so they are optional for workers below the partition. Other
-  // workers wait for the host keys, because a kubelet may not see a Secret yet that was created just before the pod.
+  // If an update removes spec.ssh, the Secret of the host keys might be deleted. So this Secret is optional for workers below
+  // the partition. Other workers wait for the Secret, because a kubelet might not see a Secret yet that was created just before
+  // the pod.
   if (in.host_keys == kube::Presence::kUnknown) host_keys["secret"]["optional"] = true;
   volumes.push_back(projected_volume(kConfigVolume, Json::array({config})));
   volumes.push_back(projected_volume(kHostKeysVolume, Json::array({host_keys})));
@@ -97,9 +100,9 @@ void add_check(const api::NodeSetSpec& spec, const Json& slurmd, Json& init) {
 
 bool keep_host_keys(const View& view, Draft& draft) {
   if (view.goal != Goal::kServe || !has_sshd(view.in.nodeset.spec)) return true;
-  // The watch of the Secret has just begun, so it is unknown whether workers created now would have host keys.
+  // The watch of the Secret has just begun, so it is unknown whether the Secret exists. Create no workers until that is known.
   if (view.in.host_keys == kube::Presence::kUnknown) return false;
-  // If users created the Secret of that name, it has their own host keys.
+  // Do not change an existing Secret: if users created it, it has their own host keys.
   if (view.in.host_keys != kube::Presence::kAbsent) return true;
   const kube::ObjectMeta& self = view.in.meta();
   const kube::Key key = host_keys_of(self);

@@ -1,6 +1,6 @@
-// Deletes stale records of Slurm nodes: of workers that are gone for good, and of workers that have moved (with host
-// networking, the Slurm node is named after the Kubernetes node). Judges records whose extraConf or limits do not fit the next
-// worker of the name.
+// Deletes the records of Slurm nodes whose workers are gone for good or have moved to another Slurm node. With host networking,
+// the Slurm node is named after the Kubernetes node, so workers can move. Also judges whether a record must be deleted because
+// its extraConf or limits do not fit the next worker of the name.
 #include <algorithm>
 #include <array>
 
@@ -14,18 +14,19 @@
 namespace op::nodeset {
 namespace {
 
-/// True if no worker is missing and each has a Kubernetes node. A worker without a Kubernetes node may return to its previous
-/// one and find its record there.
+/// True if no worker is missing and each worker has a Kubernetes node. A worker without a Kubernetes node might return to its
+/// previous Kubernetes node and use its record again.
 bool all_placed(const View& view, const Workers& workers, const Vacancies& vacancies) {
   return vacancies.places.empty() && view.in.orphans.empty() &&
          std::ranges::none_of(workers, [](const Worker& worker) { return worker.pod->node_name.empty(); });
 }
 
-/// slurmctld's reasons for refusing a slurmd that has fewer resources than its record. A new record would be accepted.
+/// The reasons that slurmctld gives when it refuses a slurmd with fewer resources than its record has. With a new record,
+/// slurmctld would accept the slurmd.
 constexpr std::array<std::string_view, 5> kDiffers{"CoreSpec differ", "Low CPUs", "Low RealMemory", "Low TmpDisk",
                                                    "Low socket*core*thread count"};
 
-/// slurmctld's other reasons for refusing a slurmd.
+/// Other reasons that slurmctld gives when it refuses a slurmd.
 constexpr std::array<std::string_view, 6> kRefuses{"gres/",
                                                    "Could not unpack gres data",
                                                    "Failed to parse dynamic_conf",
@@ -37,14 +38,14 @@ bool starts_with_any(const auto& all, const std::string& reason) {
   return std::ranges::any_of(all, [&](std::string_view words) { return reason.starts_with(words); });
 }
 
-/// True if the record belongs to one of our workers, and Slurm refused its last slurmd for having less than the record says.
-/// Nobody can resume such a node.
+/// True if the record belongs to one of our workers, and Slurm refused the worker's last slurmd because it had fewer resources
+/// than the record. Nobody can resume such a node.
 bool refused_by_slurm(const View& view, const slurm::Node& node) {
   return node.state.has("INVALID_REG") && stamped_by_us(view, node) && starts_with_any(kDiffers, node.reason);
 }
 
-/// True if the comment names a NodeSet of our name. If the UID differs, that NodeSet is gone, because two NodeSets of one name
-/// cannot exist at once.
+/// True if the comment names a NodeSet of our name. If the comment has another UID than ours, the NodeSet of that UID is gone,
+/// because two NodeSets of one name cannot exist at once.
 bool names_us(const View& view, const core::Json& comment) {
   return core::get_string(comment, {"nodeSetName"}) == view.in.meta().name &&
          core::get_string(comment, {"namespace"}) == view.in.meta().ns;
@@ -52,15 +53,15 @@ bool names_us(const View& view, const core::Json& comment) {
 
 enum class Ours { kNo, kPerhaps, kYes };
 
-/// Judges by its comment or features whether a record belongs to this NodeSet.
+/// Judges by the comment or the features of a record whether the record belongs to this NodeSet.
 Ours is_ours(const View& view, const slurm::Node& node) {
   if (const auto comment = worker_comment(node.comment)) {
     const std::string uid = core::get_string(*comment, {"nodeSetUID"});
     if (uid == view.in.meta().uid) return Ours::kYes;
     if (!uid.empty() && !names_us(view, *comment)) return Ours::kNo;
   }
-  // The comment does not show the owner. A record with our feature counts as ours only if no slurmd answers under its name any
-  // more, or if the operator holds the node.
+  // The comment does not show the owner. A record with our feature counts as ours only if no slurmd answers under the record's
+  // name any more, or if the operator holds the node.
   const std::string feature = slurm_node_set_name(view.in.nodeset.spec, view.in.meta().name);
   const bool featured = std::find(node.features.begin(), node.features.end(), feature) != node.features.end();
   if (!featured) return Ours::kNo;
@@ -70,14 +71,14 @@ Ours is_ours(const View& view, const slurm::Node& node) {
 }
 
 /// True if the record is named after the Kubernetes node in its comment. A worker that was bound to that Kubernetes node made
-/// the record, and a later worker may use it again.
+/// the record. A later worker might use the record again.
 bool named_after_host(const slurm::Node& node) {
   const auto comment = worker_comment(node.comment);
   const std::string host = comment ? core::get_string(*comment, {"node"}) : "";
   return !host.empty() && host.substr(0, host.find('.')) == node.name;
 }
 
-/// Deletes records whose names have a number for which there is no worker any more.
+/// Deletes records with numbered names if the NodeSet has no worker of that number any more.
 void delete_without_worker(const View& view, const Vacancies& vacancies, StaleRecords& found, Draft& draft) {
   if (!view.in.namesake.empty()) return;
   const std::string prefix = view.node_prefix();
@@ -114,7 +115,8 @@ void delete_without_worker(const View& view, const Vacancies& vacancies, StaleRe
   }
 }
 
-/// True if the pod that the record names is a worker with another Slurm name now. That worker will not use the record again.
+/// True if the pod in the record's comment is a worker that has another Slurm node now. That worker will not use the record
+/// again.
 bool is_superseded(const Workers& workers, const slurm::Node& node) {
   const auto comment = worker_comment(node.comment);
   const std::string pod = comment ? core::get_string(*comment, {"podName"}) : "";
@@ -123,33 +125,34 @@ bool is_superseded(const Workers& workers, const slurm::Node& node) {
   });
 }
 
-/// True if our preStop hook drained the node before its comment was written.
+/// True if the preStop hook of one of our workers drained the node before the operator wrote the comment of the node.
 bool drained_by_pre_stop(const View& view, const slurm::Node& node) {
   return slurm::held_by(node.reason, slurm::Owner::kOperator) && !worker_comment(node.comment) &&
          is_ours(view, node) == Ours::kYes;
 }
 
 /// Deletes records of workers that have another name in Slurm now. With host networking, such a worker may have moved to
-/// another Kubernetes node. Without it, its slurmd had registered under a name that the user chose.
+/// another Kubernetes node. Without host networking, the worker's slurmd had registered under a name that the user chose.
 void delete_moved(const View& view, const Workers& workers, const Vacancies& vacancies, StaleRecords& found, Draft& draft) {
   const bool on_host = uses_host_network(view.in.nodeset.spec);
-  // delete_of_hosts handles such records.
+  // In this case, delete_of_hosts handles the records.
   if (!on_host && (view.by_host() || view.goal != Goal::kServe)) return;
   if (view.stops() || !all_placed(view, workers, vacancies)) return;
   const std::string prefix = view.node_prefix();
   for (const auto& [name, node] : view.in.snapshot->nodes) {
     if (ordinal_of(name, prefix)) continue;  // Handled by delete_without_worker.
     if (view.has_worker(name) || view.in.other_workers.contains(name)) continue;
-    // Keep a record with a reason that somebody else gave for the machine. If a worker returns there, the reason still applies.
+    // Keep a record whose reason somebody else gave, because that reason is about the machine. If a worker returns to the
+    // machine, the reason still applies.
     if (slurm::given_by_others(node->reason, slurm::Owner::kOperator) && !tells_refusal(*node)) continue;
     if (!stamped_by_us(view, *node) && !drained_by_pre_stop(view, *node)) continue;
-    // Without host networking, or with DaemonSet, the place determines the name. Then a record is stale only if its pod has
-    // another Slurm node now.
+    // Without host networking, or with scalingMode DaemonSet, the worker's place determines the name of the Slurm node. Then a
+    // record is stale only if the pod in its comment has another Slurm node now.
     if ((!on_host || view.by_host()) && !is_superseded(workers, *node)) continue;
-    // A hold by others, a reservation, and jobs that wait for the node still need the record.
+    // Keep the record while others hold the node, while a reservation contains the node, or while jobs wait for the node.
     if (view.goal == Goal::kServe && (outlives_worker(view, *node) || reserved(*node) || view.in.snapshot->job_names(name)))
       continue;
-    // The machine may run a slurmd of its own, so a node that answers does not count as left by a worker.
+    // The machine might run a slurmd of its own, so a node that answers does not count as left by a worker.
     if (node->state.base != "DOWN") {
       if (found.answering.empty()) found.answering = name;
       continue;
@@ -162,8 +165,8 @@ void delete_moved(const View& view, const Workers& workers, const Vacancies& vac
   }
 }
 
-/// With pruneSlurmNodeRecords, deletes the records of workers whose Kubernetes nodes are gone. Requires the API server's direct
-/// answer.
+/// If spec.pruneSlurmNodeRecords is NodeNotFound, deletes the records of workers whose Kubernetes nodes are gone. A direct read
+/// from the API server must have shown that the Kubernetes node is gone.
 void prune_lost(const View& view, StaleRecords& found, Draft& draft) {
   if (view.goal != Goal::kServe || view.stops()) return;
   for (const auto& [name, host] : view.in.lost_hosts) {
@@ -171,7 +174,7 @@ void prune_lost(const View& view, StaleRecords& found, Draft& draft) {
     if (node == nullptr || view.has_worker(name) || view.is_of_other_pod(name) || view.in.other_workers.contains(name))
       continue;
     if (view.rival_of(name) != nullptr || outlives_worker(view, *node)) continue;
-    // Wait until Slurm has noticed the end of slurmd. Jobs that wait for the node still need its record.
+    // Wait until Slurm has noticed the end of slurmd. Reservations, and jobs that wait for the node, still need its record.
     if (node->state.base != "DOWN" || reserved(*node) || view.in.snapshot->job_names(name)) continue;
     if (!view.slurm_fresh()) return draft.wake(kFreshAgain);
     ++found.count;
@@ -184,26 +187,26 @@ void prune_lost(const View& view, StaleRecords& found, Draft& draft) {
   }
 }
 
-/// True if a worker that is bound to a Kubernetes node may use the record again.
+/// True if a worker that is bound to a Kubernetes node might use the record again.
 bool awaits_bound_worker(const View& view, const slurm::Node& node) {
   if (view.goal != Goal::kServe || !view.by_host()) return false;
   if (const std::optional<SlotKey> place = view.place_of(node.name)) {
     const Host& host = view.in.hosts.at(place->kube_node);
     return host.fit.any() || host.wanted;
   }
-  // No place has this name now. If the Kubernetes node in the comment exists, its worker has another name. If that node is
-  // gone, it may come back.
+  // No place has this name now. If the Kubernetes node in the comment exists, the worker of that Kubernetes node has another
+  // name and does not need the record. If that Kubernetes node is gone, it might come back.
   const auto comment = worker_comment(node.comment);
   return comment && !view.in.hosts.contains(core::get_string(*comment, {"node"}));
 }
 
-/// True if the last slurmd of the node was one of our workers', or if our preStop hook drained the node before its comment was
-/// written.
+/// True if the last slurmd of the node ran in one of our workers, or if the preStop hook of a worker drained the node before
+/// the operator wrote the comment of the node.
 bool left_by_ours(const View& view, const slurm::Node& node) {
   if (stamped_by_us(view, node)) {
     const core::Json comment = *worker_comment(node.comment);
     const std::string pod = core::get_string(comment, {"podName"});
-    // Records that a numbered worker left under another name, as with host networking, are not handled here.
+    // While the NodeSet serves, do not count a record that a numbered worker left under another name, as with host networking.
     return view.goal != Goal::kServe || !ordinal_of(pod, view.in.meta().name + "-") ||
            pod == daemon_pod_name(view.in.meta().name, core::get_string(comment, {"node"}));
   }
@@ -221,7 +224,7 @@ void delete_of_hosts(const View& view, StaleRecords& found, Draft& draft) {
     if (place && place->numbered()) continue;  // Handled by delete_without_worker.
     if (view.has_worker(name) || view.is_of_other_pod(name) || view.rival_of(name) != nullptr) continue;
     if (!left_by_ours(view, *node) || outlives_worker(view, *node) || awaits_bound_worker(view, *node)) continue;
-    // The operator does not manage our pods without a place, so it does not delete their records.
+    // The operator does not manage pods of ours that have no place, so it does not delete the records of such pods.
     if (std::ranges::any_of(view.in.pods, [&](const kube::PodPtr& pod) { return slurm_node_name(*pod) == name; })) continue;
     // Jobs that wait for the node still need its record.
     if (serves && view.in.snapshot->job_names(name)) continue;
@@ -250,7 +253,7 @@ bool tells_refusal(const slurm::Node& node) {
 
 bool stamped_by_us(const View& view, const slurm::Node& node) {
   const std::string& uid = view.in.meta().uid;
-  // Most nodes belong to others, and searching the comment is cheaper than parsing it.
+  // Most nodes do not belong to this NodeSet. Searching a comment for the UID is cheaper than parsing the comment.
   if (node.comment.find(uid) == std::string::npos) return false;
   const auto comment = worker_comment(node.comment);
   return comment && core::get_string(*comment, {"nodeSetUID"}) == uid;
@@ -258,11 +261,11 @@ bool stamped_by_us(const View& view, const slurm::Node& node) {
 
 bool has_other_conf(const View& view, const slurm::Node& record, std::string_view revision) {
   const std::string* hash = view.conf_hash(revision);
-  // Most records have this hash, and searching the comment is cheaper than parsing it.
+  // Most records have this hash. Searching the comment for the hash is cheaper than parsing the comment.
   if (hash == nullptr || record.comment.find(*hash) != std::string::npos) return false;
   const auto comment = worker_comment(record.comment);
-  // Workers of a former NodeSet of our name are ours even before their comments are updated. Comments of earlier releases lack
-  // the hash.
+  // Workers of a former NodeSet of our name are ours even before the comments of their nodes are updated. Comments of earlier
+  // releases lack the hash.
   const bool ours = comment && (core::get_string(*comment, {"nodeSetUID"}) == view.in.meta().uid || names_us(view, *comment));
   return ours && !core::get_string(*comment, {kStampedConf}).empty();
 }
@@ -286,13 +289,14 @@ OldRecord judge_old_record(const View& view, const std::string& name) {
   }
   // Our own reservation is no reason to keep the record, because the operator removes the node from the reservation.
   const bool ours = is_scheduled(view) && record->reservation == reservation_name(view.in.meta());
-  // Jobs that name the node would be lost with its record.
+  // Jobs that require the node would be lost if its record were deleted.
   if ((reserved(*record) && !ours) || state.has("COMPLETING") || state.base == "ALLOCATED" || state.base == "MIXED" ||
       view.in.snapshot->job_names(name)) {
     return OldRecord::kStays;
   }
   if (drain == Restorable::kToBeNoted) return OldRecord::kAwaitsNote;
-  // A node may stay IDLE: if somebody else's or slurmctld's drain is complete, the preStop hook does not set the node DOWN.
+  // Accept a node that stays IDLE: if a drain by somebody else or by slurmctld is complete, the preStop hook does not set the
+  // node DOWN.
   const bool ended = state.base == "DOWN" || ((refused || drain == Restorable::kNoted) && state.base == "IDLE");
   return ended && view.slurm_fresh() && !reserved(*record) ? OldRecord::kDeletedFirst : OldRecord::kAwaitsDown;
 }

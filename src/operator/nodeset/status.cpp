@@ -188,8 +188,8 @@ std::string earlier_text(const View& view, const Rollout& rollout) {
   return fmt::format("{} of {} workers still use an earlier template", rollout.earlier, view.desired);
 }
 
-/// Describes how many workers are out of service. They may be more than maxUnavailable, because the number includes workers
-/// that are not being updated, such as the new ones of a scale-out.
+/// Describes how many workers are out of service. The number can be larger than maxUnavailable, because it includes workers
+/// that are not being updated, such as the new workers of a scale-out.
 std::string out_of_service_text(const Rollout& rollout) {
   const std::string missing = rollout.missing > 0 ? fmt::format(" ({} of them missing)", rollout.missing) : "";
   if (rollout.unavailable <= rollout.most)
@@ -261,7 +261,8 @@ bool judge_partition(const View& view, Draft& draft) {
   return false;
 }
 
-/// Returns the places whose workers are still to be created: those of this pass, and those that a worker still occupies.
+/// Returns the places for which workers are still to be created: the places of this pass, and the places that another worker
+/// still occupies.
 std::set<SlotKey> places_to_create(const View& view, const Workers& workers, const Vacancies& vacancies) {
   std::set<SlotKey> out = vacancies.places;
   if (view.goal != Goal::kServe) return out;
@@ -298,7 +299,8 @@ std::set<SlotKey> places_to_create(const View& view, const Workers& workers, con
   return out;
 }
 
-/// Adds to the intent the changes to the Slurm record that has the name of a worker to be created.
+/// `node` is the Slurm name of a worker to be created. Adds to the intent the changes of the Slurm record that has this name
+/// already.
 void intend_for_record(const View& view, const PassResult& result, const std::string& node, plan::Intent& intent) {
   const slurm::Node* record = view.known_record(node);
   if (record == nullptr) return;
@@ -315,12 +317,13 @@ void write_intent(const View& view, const PassResult& result, Draft& draft) {
   plan::Intent& intent = draft.intent();
   const kube::ObjectMeta& self = view.in.meta();
   for (const plan::StepId& id : draft.wishes()) {
-    // Drains and marks were added to the intent before, by node and by pod. Events, confirmations and notes change nothing.
+    // Drains were added to the intent before, by node. Marks were added before too, by pod. Events, confirmations and notes
+    // change nothing, so the intent does not contain them.
     const bool told = id.verb == kDrain.verb || id.is(kClear) || id.is(kEvent) || id.is(kConfirm) || id.is(kNoteDrain);
     if (!told) intent.add(id);
   }
   const std::set<SlotKey> created = places_to_create(view, result.fates.workers, result.vacancies);
-  // With host networking, Slurm nodes get their names when their pods are placed.
+  // With host networking, the name of a Slurm node is unknown until its pod is placed on a Kubernetes node.
   const bool named = !uses_host_network(view.in.nodeset.spec);
   NodeNames successors;
   for (const SlotKey& place : created) {
@@ -357,7 +360,8 @@ void judge_scaling(const View& view, const PassResult& result, Draft& draft) {
   if (to_delete > 0) draft.waiting("ScalingIn", fmt::format("deleting {} worker{}", to_delete, to_delete == 1 ? "" : "s"));
 }
 
-/// Replaces numbers after `prefix`, such as "cpu-", by "*", so that all workers have the same text: pods "cpu-*" is forbidden.
+/// Replaces numbers after `prefix`, such as "cpu-", by "*", so that the texts of all workers are the same. For example: pods
+/// "cpu-*" is forbidden.
 std::string without_ordinals(std::string text, std::string_view prefix) {
   for (std::size_t at = 0; (at = text.find(prefix, at)) != std::string::npos;) {
     at += prefix.size();
@@ -371,8 +375,8 @@ struct Alike {
   std::size_t more = 0;
 };
 
-/// Merges problems that differ only in the worker that they name. Returns at most `limit` entries. If there are more, the last
-/// entry also counts the problems of all others.
+/// Merges problems that differ only in the worker that they name. Returns at most `limit` entries. If more entries would
+/// result, the last entry also counts all further problems.
 std::vector<Alike> merge_alike(const View& view, std::vector<Problem> found, std::size_t limit) {
   std::vector<Alike> out;
   std::map<std::string, std::size_t> places;
@@ -399,7 +403,7 @@ void add_alike(Alike alike, bool with_event, std::string_view action, Draft& dra
   draft.problem(std::move(problem));
 }
 
-/// Reports failures of steps that are still wanted. Refusals by Slurm count only if they last.
+/// Reports failures of steps that are still wanted. Refusals because Slurm or a node is busy are reported only if they last.
 void judge_failures(const View& view, Draft& draft) {
   plan::Outcomes wished;
   for (const plan::StepId& id : draft.wishes()) {
@@ -409,7 +413,7 @@ void judge_failures(const View& view, Draft& draft) {
     if (!busy || failed->count >= kBusyShown) wished.emplace(id, *failed);
   }
   for (Alike& alike : merge_alike(view, step_problems(wished), SIZE_MAX)) {
-    // Refused creations have an event of their own.
+    // A failed creation of a pod has an event of its own: see tries().
     const bool told = alike.first.step.is(kCreatePod);
     add_alike(std::move(alike), !told, "Sync", draft);
   }
@@ -430,12 +434,13 @@ void judge_pods(const View& view, const Workers& workers, const ExtraConf& extra
   }
   for (Alike& alike : merge_alike(view, pod_problems(live), kNames)) add_alike(std::move(alike), true, "Run", draft);
   for (Alike& alike : merge_alike(view, refused_files(all), kNames)) add_alike(std::move(alike), true, "Run", draft);
-  // Report doubts only if no worker with this template runs: a running slurmd proves more than our check.
+  // Report doubts about spec.extraConf only if a worker with this template has a problem. If slurmd runs, that proves more than
+  // our check of spec.extraConf.
   if (!extra_conf.doubts.empty() && !pod_problems(current).empty()) draft.wrong("ExtraConfSuspect", extra_conf.doubts, "Run");
 }
 
-/// Reports deleted workers that finalizers hold, because no other worker can take their places. On a lost host, a pod waits for
-/// its kubelet, so its finalizers are not reported.
+/// Reports deleted worker pods that still exist because of their finalizers. No other worker can take the places of these pods.
+/// A pod on a lost host waits for its kubelet, so its finalizers are not reported.
 void tell_held_pods(const View& view, const Workers& workers, Draft& draft) {
   std::vector<Problem> held;
   for (const Worker& worker : workers) {
@@ -457,13 +462,13 @@ void tell_held_pods(const View& view, const Workers& workers, Draft& draft) {
   for (Alike& alike : merge_alike(view, std::move(held), kNames)) add_alike(std::move(alike), true, "Delete", draft);
 }
 
-/// True if the deletion of the NodeSet waits for records that are not deleted while deletions are stopped.
+/// True if the deletion of the NodeSet waits for Slurm records, which are not deleted because deletions are stopped.
 bool keeps_nodeset(const View& view, const StaleRecords& stale) {
   return view.in.meta().terminating() && view.in.pods.empty() && !stale.withheld.empty();
 }
 
-/// True if the doubt about Slurm's answers comes from a worker of this NodeSet, or if the doubt delays a deletion of this
-/// NodeSet.
+/// True if the doubt about Slurm's answers concerns this NodeSet: the answers come from another cluster, the doubt comes from a
+/// worker of this NodeSet, or the doubt delays a deletion of this NodeSet.
 bool concerned(const View& view, const PassResult& result) {
   return (view.in.snapshot != nullptr && view.in.snapshot->other_cluster) || !result.scale_in.withheld.empty() ||
          keeps_nodeset(view, result.stale) || result.fates.rollout.withheld ||
@@ -483,8 +488,8 @@ void judge_stop(const View& view, const PassResult& result, Draft& draft) {
   }
 }
 
-/// Sets the condition DeletionsStopped for a loss of Kubernetes nodes. Sets it even if an annotation or a doubt about Slurm's
-/// answers also stops deletions, because the message of the condition records the loss.
+/// Sets the condition DeletionsStopped after a loss of Kubernetes nodes. The message of the condition records the loss. So the
+/// condition is also set if an annotation, or a doubt about Slurm's answers, stops deletions already.
 void set_node_loss(const View& view, Conditions& conditions) {
   const NodeLoss& loss = view.in.node_loss;
   if (!loss.any()) return;
@@ -516,7 +521,7 @@ void keep_foreign(const View& view, Conditions& conditions, const std::vector<ap
   }
 }
 
-/// Returns type, status and reason of each condition. A change of these is written at once.
+/// Returns the type, status and reason of each condition. A change of one of these fields is written at once.
 std::string states_of(const Json* conditions) {
   std::string out;
   if (conditions == nullptr || !conditions->is_array()) return out;
@@ -535,7 +540,8 @@ bool is_minor(const View& view, const Json& patch) {
          states_of(&patch["conditions"]) == states_of(core::find(view.in.object->body, {"status", "conditions"}));
 }
 
-/// Returns the last write of the status, if it is so recent that mere counts and messages must wait. Null: there is none.
+/// Returns the last write of the status if that write is so recent that changes of only counts and messages must wait.
+/// Otherwise returns null.
 const std::pair<const plan::StepId, plan::Outcome>* find_recent_status(const View& view) {
   for (auto it = view.in.outcomes.lower_bound(kStatus); it != view.in.outcomes.end() && it->first.is(kStatus); ++it) {
     if (it->second.state == plan::Outcome::State::kDone && view.in.mono - it->second.last < kCountsEvery) return &*it;
@@ -576,7 +582,7 @@ void write_status(const View& view, const PassResult& result, Draft& draft) {
   keep_foreign(view, conditions, before.conditions);
   Json wanted = api::to_json(status);
   wanted["conditions"] = conditions.json();
-  // The status is merged, so removed entries need an explicit null.
+  // The status is written as a merge patch, so removed entries need an explicit null.
   const auto drop = [&](const char* field, const api::StringMap& had, const api::StringMap& has) {
     for (const auto& [name, value] : had) {
       if (!has.empty() && !has.contains(name)) wanted[field][name] = nullptr;
@@ -585,8 +591,8 @@ void write_status(const View& view, const PassResult& result, Draft& draft) {
   drop("ordinalToNode", before.ordinal_to_node, status.ordinal_to_node);
   drop("drainsToRestore", before.drains_to_restore, status.drains_to_restore);
 
-  // The patch of the finalizer, or the note of a drain, changes the resourceVersion that the status write needs. One of the two
-  // writes would be refused.
+  // The patch of the finalizer, or the note of a drain, changes the resourceVersion that the status write needs. The API server
+  // would refuse one of the two writes, so a later pass writes the status.
   if (result.finalizer == Finalizer::kChanged || result.noted) return;
   std::optional<plan::Step> step = status_step(resources::kNodeSet, *view.in.object, std::move(wanted));
   if (!step) return;
@@ -604,7 +610,7 @@ void write_status(const View& view, const PassResult& result, Draft& draft) {
   if (!draft.wish_now(step->id)) return;
   draft.lane("status").add(std::move(*step));
   tell_restored(view, workers, status.drains_to_restore, draft);
-  // Only this pass reports the change, because its status records the new number of workers.
+  // Report the change only in the pass that writes the status, because the status then records the new number of workers.
   if (view.goal == Goal::kServe && view.desired != before.desired) {
     const bool more = view.desired > before.desired;
     draft.event("Normal", more ? "ScalingUp" : "ScalingDown", more ? "ScaleUp" : "ScaleDown",

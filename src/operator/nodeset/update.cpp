@@ -1,5 +1,5 @@
-// RollingUpdate and ScheduledUpdate: chooses which workers of an earlier template are replaced now, each by a worker of the
-// same name.
+// Implements RollingUpdate and ScheduledUpdate: chooses which workers of an earlier template are replaced now. A worker of the
+// same name replaces each of them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,9 +20,9 @@ namespace {
 /// or when a worker's time to register is over.
 constexpr Change kKeptAgain{core::Duration{30000}, "workers that were left out of an update may be updated"};
 
-/// How long an answer of the API server about a template is valid: kAcceptedFor if it accepts the template, kRefusedFor if it
-/// refuses it, kUnansweredFor if there was no answer. Refusals are asked about again soon, because an administrator can remove
-/// the cause at any moment.
+/// How long an answer of the API server about a template is valid: kAcceptedFor if the API server accepts the template,
+/// kRefusedFor if it refuses the template, kUnansweredFor if there was no answer. After a refusal, the API server is asked
+/// again soon, because an administrator can remove the cause at any moment.
 constexpr core::Duration kAcceptedFor{10 * 60 * 1000}, kRefusedFor{60000}, kUnansweredFor{5000};
 
 /// Returns the ordinals that no worker and no other pod uses.
@@ -35,19 +35,21 @@ FreeOrdinals free_ordinals(const View& view, const Workers& workers) {
   return {view, std::move(used)};
 }
 
-/// True if the next worker of the ordinal needs a new record in Slurm, because its --conf or its name differs.
+/// True if the next worker of the ordinal needs a new record in Slurm, because the --conf or the name of the Slurm node
+/// differs.
 bool needs_new_record(const View& view, const Worker& worker) {
   if (has_other_conf(view, *worker.record, view.in.hash)) return true;
   const bool on_host = uses_host_network(view.in.nodeset.spec);
   return on_host || worker.pod->host_network || view.node_name(worker.key) != worker.node;
 }
 
-/// Returns what a replacement of the worker would lose, or why the worker cannot be replaced, or "".
+/// Returns why the worker is not replaced: what its replacement would lose, or why a replacement is not possible. "": it can be
+/// replaced.
 std::string why_kept(const View& view, const Worker& worker, FreeOrdinals& free, Fates& fates) {
   if (worker.user_cordon) return "pod " + pod_text(worker) + " was cordoned, and its successor would not be";
   if (worker.kube_cordon()) {
     const KubeNode& host = *worker.kube_node;
-    // The successor of a worker that is bound to a cordoned node starts there again.
+    // A worker that is bound to a cordoned Kubernetes node can be replaced, because its successor starts on that node again.
     if (worker.key.numbered() || !host.goes.empty())
       return "the Kubernetes node of " + pod_text(worker) + (host.unschedulable ? " is cordoned" : " is about to go");
   }
@@ -57,7 +59,7 @@ std::string why_kept(const View& view, const Worker& worker, FreeOrdinals& free,
     if (!host->second.fit.starts)
       return "the Kubernetes node of " + pod_text(worker) + " has a taint that keeps its successor away";
   }
-  // It may take long until Kubernetes reports the pod as gone.
+  // It can take long until Kubernetes reports the deleted pod as gone, so the worker is not replaced.
   if (worker.host_lost()) return "the Kubernetes node of " + pod_text(worker) + " does not respond";
   if (std::string why = why_unnamed(view, worker.key); !why.empty()) return why;
   const std::string name = view.node_name(worker.key);
@@ -69,7 +71,8 @@ std::string why_kept(const View& view, const Worker& worker, FreeOrdinals& free,
   const bool held = held_by_others(record) && !tells_refusal(record);
   if (record.state.has("FAIL") || (held && record.state.base == "DOWN" && !record.state.has("DRAIN")))
     return "somebody set " + worker.node + " down or failing";
-  // The worker's record reserves its number for its successor, unless somebody else may hold the node.
+  // The worker's record reserves the worker's number for the successor, unless somebody else holds the node or the record lacks
+  // our stamp.
   if (worker.key.numbered() && (held || !stamped_by_us(view, record)) && free.has_before(worker.key.ordinal))
     return "another number than that of " + worker.node + " would be the next";
   if (!needs_new_record(view, worker)) return {};
@@ -119,15 +122,15 @@ bool awaits_note(const View& view, const Worker& worker) {
          judge_restorable(view, worker.key, *worker.record) == Restorable::kToBeNoted;
 }
 
-/// True if the worker is ready but Slurm has not pinged its node yet. This happens after each drain that ends.
+/// True if the worker is ready but Slurm has not pinged its node yet. This happens each time a drain ends.
 bool is_about_to_answer(const Worker& worker) {
   return worker.ready() && worker.record != nullptr && worker.record->state.has("NOT_RESPONDING") &&
          worker.record->state.base != "DOWN";
 }
 
 /// Returns the rank of a worker. Workers with smaller ranks are updated first: workers that do not serve, then idle workers,
-/// then workers whose jobs end soonest. A busy worker that was resumed in favour of idle ones must not be drained before them
-/// again only because Slurm has not pinged its node yet.
+/// then workers whose jobs end soonest. A busy worker that was resumed in favour of idle workers must not be drained before
+/// these idle workers again, only because Slurm has not pinged the node of the busy worker yet.
 auto rank(const View& view, const Worker& worker) {
   const bool serves = is_available(view, worker) || (worker.busy() && is_about_to_answer(worker));
   return std::tuple(serves, worker.busy(), deadline_rank(worker), worker.record != nullptr && reserved(*worker.record),
@@ -137,8 +140,9 @@ auto rank(const View& view, const Worker& worker) {
 /// The tolerance of gives_way(): creationTimestamp is in whole seconds, and a drain is noticed up to two seconds late.
 constexpr core::Duration kCreated{3000};
 
-/// True if a busy worker that was drained for a previous template is resumed in favour of idle ones, because its jobs may last
-/// for days. Its next drain is newer than the template, so this happens only once for each template.
+/// True if the worker is busy and was drained for a previous template. Such a worker is resumed in favour of idle workers,
+/// because its jobs can last for days. The next drain of this worker is newer than the template, so this happens only once for
+/// each template.
 bool gives_way(const View& view, const Worker& worker, const std::optional<core::WallTime>& template_since) {
   return template_since && worker.busy() && worker.ready() && worker.drained_for &&
          view.in.now - *worker.drained_for < *template_since + kCreated;
@@ -158,7 +162,7 @@ bool cannot_be_dry(const core::Error& error) {
 }
 
 /// Decides whether to ask the API server if it would create workers of the newest template. An update deletes no worker before
-/// the answer. Stores the meaning of the last answer in `out`.
+/// the API server has answered. Stores in `out` what the last answer means.
 void check_template(const View& view, const Worker& first, Rollout& out) {
   const std::optional<SeenTemplate>& seen = view.in.seen.checked_template;
   const bool known = seen && seen->hash == view.in.hash;
@@ -258,7 +262,7 @@ Rollout judge_rollout(const View& view, const ExtraConf& extra_conf, Fates& fate
     // A worker that somebody took out of service does not count towards maxUnavailable.
     const bool serves = is_available(view, worker) || set_aside(worker);
     if (!serves) ++unavailable;
-    // Workers of the other scalingMode are replaced by the switch.
+    // Workers of the other scalingMode are replaced by the switch of the scalingMode.
     if (is_earlier(view, worker) && view.of_mode(worker.key)) {
       if (!in_place) in_place = find_in_place(view);
       if (view.in.below_partition(worker.key)) {
@@ -313,7 +317,8 @@ Rollout judge_rollout(const View& view, const ExtraConf& extra_conf, Fates& fate
   std::sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   if (!drained.empty() || !ranked.empty()) {
     check_template(view, drained.empty() ? *ranked.front().second : *drained.front(), out);
-    // If the API server would refuse the new pod, no worker is updated, and workers that were drained for it are resumed.
+    // If the API server would refuse the new pod, no worker is updated, and workers that were drained for the update are
+    // resumed.
     if (!out.refusal.empty()) return out;
     if (out.unchecked) ranked.clear();
   }

@@ -58,7 +58,8 @@ View::View(const Observed& observed, const Aim& aim) : in(observed), goal(aim.go
     conf_hashes_.emplace(in.hash, hash_of_conf(spec.extra_conf, pod_limits(spec.slurmd, spec.pod_template.spec)));
   }
   for (const Slot& slot : in.slots) worker_nodes_.insert(slot.node);
-  // If several hosts give their workers the same name, a host that matches takes precedence: emplace keeps the first entry.
+  // If several hosts give their workers the same name, a host that matches the NodeSet takes precedence. Such hosts are added
+  // first, because emplace does not replace an entry.
   for (const bool matches : {true, false}) {
     for (const auto& [name, host] : in.hosts) {
       if (host.twin.empty() && (host.fit.any() || host.wanted) == matches) hosts_by_node_.emplace(host.slurm_node, name);
@@ -120,7 +121,7 @@ std::string View::name_problem(int ordinal) const {
   std::string out = problem_of(ordinal);
   if (out.empty()) return out;
   out += "; neither can be changed: make another NodeSet, with a name and a template.spec.hostname that fit";
-  // Higher ordinals make longer names, so workers with lower ordinals may have valid names.
+  // Higher ordinals make longer names, so the names of workers with lower ordinals can be valid.
   int fit = 0;
   while (fit < ordinal && problem_of(fit).empty()) ++fit;
   if (fit > 0) out += fmt::format(", or scale this one to {} at most", fit);
@@ -144,8 +145,8 @@ NameOwner View::owner_of_name(const SlotKey& place) const {
   if (rival_of(node) != nullptr) return NameOwner::kOtherWorker;
   const bool names_nodeset = in.nodeset_names.contains(node) || node == slurm_node_set_name(in.nodeset.spec, in.meta().name);
   if (!slurm::has_answered(in.snapshot)) {
-    // An external slurmctld may have a node of that name. A slurmctld of the operator has only workers as nodes, so workers can
-    // be created before it answers.
+    // An external slurmctld might have a node of that name, so wait for its answer. A slurmctld that the operator runs has only
+    // workers as nodes, so workers can be created before slurmctld answers.
     return names_nodeset || (in.controller && in.controller->external) ? NameOwner::kUnknown : NameOwner::kUs;
   }
   const slurm::Node* record = in.snapshot->node(node);

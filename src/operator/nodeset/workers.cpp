@@ -1,4 +1,4 @@
-// Decides which ordinals should have workers, creates the workers, and keeps the NodeSet's finalizer.
+// Decides which ordinals should have workers, creates the workers, and adds and removes the NodeSet's finalizer.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,11 +17,13 @@
 namespace op::nodeset {
 namespace {
 
-/// How long a creation waits until slurmctld has noticed the end of the previous slurmd, whose record has another --conf.
+/// The creation of a worker waits at most this long until slurmctld has noticed the end of the previous slurmd. This wait is
+/// needed if the record of the previous slurmd has another --conf.
 constexpr core::Duration kAwaitDown{10000};
-/// How long a terminating pod holds its place after its grace period, because its Kubernetes node may be lost.
+/// A terminating pod holds its place for this long after its grace period. Later, its place is free, because the Kubernetes
+/// node of the pod might be lost.
 constexpr core::Duration kOverdue{30000};
-/// How long the operator does not try a name again that another pod has.
+/// The time until the operator tries a pod name again that another pod had.
 constexpr core::Duration kTakenName{60000};
 /// How long the deletion of a NodeSet waits for Slurm. The operator can delete the workers' records only if Slurm answers and
 /// has noticed the end of the last slurmd. After this time, the Controller deletes the remaining records.
@@ -46,15 +48,16 @@ core::Duration holds_for(const View& view, const kube::PodRecord& pod) {
   return std::chrono::seconds{grace} + kOverdue - (view.in.mono - view.in.seen.terminating_since.at(pod.meta.uid));
 }
 
-/// True if no other worker may be created for the worker's place.
+/// True if the worker holds its place, so that no other worker is created for this place.
 bool holds_place(const View& view, const Worker& worker) {
   if (worker.life != Life::kTerminating) return worker.fate.place_taken;
-  // A job or reservation waits for the node, and only a worker of this name can serve it.
+  // A job or reservation waits for the node, and only a worker of this name can serve that job or reservation.
   if (worker.record != nullptr && (reserved(*worker.record) || view.in.snapshot->awaited(worker.node))) return true;
   return holds_for(view, *worker.pod) > core::Duration{0};
 }
 
-/// True if no worker may be created for the orphan's place: the orphan is to be adopted, or is terminating and not overdue.
+/// True if the orphan holds its place, so that no worker is created for this place. The orphan is to be adopted, or it is
+/// terminating and not overdue.
 bool holds_place(const View& view, const kube::PodRecord& orphan) {
   return !orphan.meta.terminating() || holds_for(view, orphan) > core::Duration{0};
 }
@@ -75,7 +78,8 @@ constexpr std::string_view kNameConflict = "HostnameConflict";
 /// deleted.
 constexpr core::Duration kNameMayBeFree{30000};
 
-/// Reports another NodeSet with the same name in Slurm. Workers with our feature would be in the partition of that NodeSet.
+/// Reports another NodeSet that has the same name in Slurm. The feature of our workers would put them into the partition of
+/// that NodeSet.
 void tell_namesake(const View& view, Draft& draft) {
   if (view.in.namesake.empty()) return;
   draft.wrong(kNameConflict,
@@ -88,7 +92,7 @@ void tell_namesake(const View& view, Draft& draft) {
 
 void tell_taken_names(const View& view, const Workers& workers, const Vacancies& vacancies, Draft& draft) {
   std::map<std::string, std::string> taken = vacancies.taken;
-  // Include conflicts between existing workers. Earlier releases created such workers.
+  // Include conflicts between workers that exist already, because earlier releases created workers with conflicting names.
   for (const Worker& worker : workers) {
     const Rival* rival = view.rival_of(worker.node);
     if (rival != nullptr && rival->nodes.contains(worker.node)) taken.emplace(worker.node, "NodeSet " + rival->nodeset);
@@ -113,7 +117,7 @@ void tell_taken_names(const View& view, const Workers& workers, const Vacancies&
   draft.wake_after(kNameMayBeFree, "workers' names may be free");
 }
 
-/// True if the key that workers mount exists. Otherwise reports why it does not.
+/// True if the Slurm key that workers mount exists. Otherwise reports that the key is missing.
 bool has_key(const View& view, Draft& draft) {
   const ControllerView& controller = *view.in.controller;
   if (controller.key == kube::Presence::kPresent) return true;
@@ -128,7 +132,7 @@ bool has_key(const View& view, Draft& draft) {
   return false;
 }
 
-/// Returns how many pods to create now: all, one to test whether creations succeed again, or none.
+/// Returns how many pods this pass creates at most: kCreatesPerPass, or 1 to test whether creations succeed again, or 0.
 std::size_t tries(const View& view, const Vacancies& vacancies, Draft& draft) {
   if (view.spec_changed()) return kCreatesPerPass;
   const plan::Outcome* latest = nullptr;
@@ -154,7 +158,7 @@ plan::Step created_event(const View& view, std::vector<std::string> names) {
 /// True if the record of an earlier worker is deleted before the next worker is created. The deletion is tried only once,
 /// because the creation of a worker must not wait for Slurm.
 bool record_goes_first(const View& view, OldRecord old, Finalizer finalizer, const plan::StepId& id, Draft& draft) {
-  // A NodeSet that gets its finalizer only in this pass has had no worker yet.
+  // A NodeSet that gets its finalizer only in this pass has had no worker yet, so there is no record to delete.
   if (old != OldRecord::kDeletedFirst || finalizer == Finalizer::kChanged) return false;
   if (view.failure(id) == nullptr) return true;
   draft.remember(id);
@@ -163,13 +167,14 @@ bool record_goes_first(const View& view, OldRecord old, Finalizer finalizer, con
 
 /// True if the next worker cannot be created yet, because its Slurm node must change first.
 bool waits_for_node(const View& view, const std::string& node, OldRecord old, const NodeNames& draining, Draft& draft) {
-  // Slurm has no conditional writes, so a drain for the previous pod must not reach the slurmd of the next pod.
+  // Slurm has no conditional writes, so a drain that was sent for the previous pod could reach the slurmd of the next pod. Wait
+  // until that drain is done.
   if (draining.contains(node)) {
     draft.wake_after(kNextAnswer, "waiting for the drain of " + node);
     return true;
   }
-  // This pass writes the drain to status.drainsToRestore or removes it from there. The API server may refuse that, so the
-  // worker is created once the status shows the change.
+  // This pass adds the drain to status.drainsToRestore or removes the drain. The API server might refuse this write, so the
+  // worker is created only after the status shows the change.
   if (old == OldRecord::kAwaitsNote || forgets_drain(view, node)) {
     draft.wake_after(kNextAnswer, "waiting until status.drainsToRestore tells of node " + node);
     return true;
@@ -189,7 +194,8 @@ struct Recipe {
 /// The recipes by revision. A revision is missing if no worker can be created from it now.
 using Recipes = std::map<std::string, Recipe, std::less<>>;
 
-/// Returns a copy of the facts with the spec that the base revision recorded. Workers keep the present names.
+/// Returns a copy of the facts whose spec is the one that the base revision recorded. The ordinal padding is the present one,
+/// so the names of workers do not change.
 core::Result<std::shared_ptr<const Observed>> with_base(const Observed& in) {
   const auto base = std::ranges::find_if(
       in.revisions, [&](const kube::ObjectPtr& revision) { return revision->meta.label(api::kLabelRevisionHash) == in.base; });
@@ -220,8 +226,9 @@ Recipes find_recipes(const View& view, const Vacancies& vacancies, const ExtraCo
   return out;
 }
 
-/// The Slurm node that an earlier pod of each name left. A worker that has moved between hosts left a node on each. A record
-/// that must be deleted before the next worker takes precedence, then the node whose slurmd started last.
+/// For each pod name, the Slurm node that an earlier pod of the name left behind. A worker that has moved between hosts left a
+/// Slurm node on each host. Of these nodes, a node whose record must be deleted before the next worker is created takes
+/// precedence, otherwise the node whose slurmd started last.
 using LeftNodes = std::map<std::string, const slurm::Node*, std::less<>>;
 
 LeftNodes find_left_nodes(const View& view) {
@@ -238,9 +245,10 @@ LeftNodes find_left_nodes(const View& view) {
   return out;
 }
 
-/// Returns the Slurm node of the pod to be created, as far as it is known. "": it is unknown. If Slurm has no node with the
-/// pod's hostname, the result is the node that the previous pod of this name left. With host networking, the next pod may run
-/// on the same Kubernetes node. A slurmd with a name that the user chose registers under that name again.
+/// Returns the name of the Slurm node that the pod to be created will have. "": the name is unknown. If Slurm has no node with
+/// the pod's hostname, the result is the node that the previous pod of this name left. With host networking, the next pod may
+/// run on the same Kubernetes node and use that Slurm node. A slurmd with a name that the user chose registers under that name
+/// again.
 std::string node_before(const View& view, const LeftNodes& left, const std::string& pod, const core::Json& body) {
   std::string hostname = core::get_string(body, {"spec", "hostname"});
   if (!hostname.empty() && view.known_record(hostname) != nullptr) return hostname;
@@ -338,7 +346,7 @@ void tell_unmanaged(const View& view, Draft& draft) {
 }
 
 /// True if Slurm was asked after the last pod was gone. An earlier answer is not enough, because the pod's slurmd could still
-/// register after it.
+/// have registered after that answer.
 bool asked_since_podless(const View& view) {
   return view.in.seen.podless_since && view.in.snapshot->requested_at > *view.in.seen.podless_since;
 }
@@ -346,7 +354,8 @@ bool asked_since_podless(const View& view) {
 }  // namespace
 
 FreeOrdinals::FreeOrdinals(const View& view, std::set<int> used) : used_(std::move(used)) {
-  // A worker that is bound to a Kubernetes node may have the Slurm name of a numbered one.
+  // A worker that is bound to a Kubernetes node may have the Slurm name that a numbered worker would get. Then that number is
+  // not free.
   for (const Slot& slot : view.in.slots) {
     const std::optional<int> same = slot.key.numbered() ? std::nullopt : ordinal_of(slot.node, view.node_prefix());
     if (same) used_.insert(*same);
@@ -358,7 +367,8 @@ FreeOrdinals::FreeOrdinals(const View& view, std::set<int> used) : used_(std::mo
   for (auto it = nodes.lower_bound(prefix); it != nodes.end() && it->first.starts_with(prefix); ++it) {
     const std::optional<int> ordinal = ordinal_of(it->first, prefix);
     if (!ordinal || used_.contains(*ordinal) || view.has_worker(it->first) || view.node_name({*ordinal}) != it->first) continue;
-    // A node that an administrator holds does not come first: its worker is created only when its number is needed.
+    // The number of a node that an administrator holds takes no precedence: a worker with this number is created only when the
+    // number is needed.
     if (stamped_by_us(view, *it->second) && !held_by_others(*it->second)) awaited_.push_back(*ordinal);
   }
   std::ranges::sort(awaited_, std::greater{});
@@ -405,7 +415,8 @@ Vacancies find_vacancies(const View& view, const Fates& fates, Draft& draft) {
     if (!pod.meta.terminating()) return;
     ++leaving;
     const core::Duration left = holds_for(view, pod);
-    // The pod is overdue, but it holds its place according to Slurm's last answer. The next answer wakes the NodeSet.
+    // The pod is overdue, but according to Slurm's last answer, a job or reservation waits for its node, so it holds its place.
+    // Slurm's next answer wakes the NodeSet.
     if (left <= core::Duration{0}) return;
     wait = wait ? std::min(*wait, left) : left;
   };
@@ -444,8 +455,8 @@ Finalizer adopt_orphans(const View& view, Draft& draft) {
   if (view.goal != Goal::kServe) return Finalizer::kUnchanged;
   tell_unmanaged(view, draft);
   if (std::ranges::none_of(view.in.orphans, to_be_adopted)) return Finalizer::kUnchanged;
-  // A NodeSet that is deleted with --cascade=orphan gives up its workers. If it adopted them again, the garbage collector would
-  // delete them.
+  // A NodeSet that is deleted with --cascade=orphan gives up its workers. If the NodeSet adopted these workers again, the
+  // garbage collector would delete them. So ask the API server whether the NodeSet stays.
   if (!view.in.stays) draft.need(need_nodeset(view.in));
   if (!view.in.stays.value_or(false)) {
     for (const kube::PodPtr& pod : view.in.orphans) {
@@ -499,12 +510,12 @@ Finalizer create_workers(const View& view, const Vacancies& vacancies, const Ext
 Finalizer remove_finalizer(const View& view, const StaleRecords& records, const MaintenanceResult& maintenance, Draft& draft) {
   const bool cluster_ends = view.goal == Goal::kEndAll || (!view.in.controller && view.in.controller_error.empty());
   if (!cluster_ends && view.goal != Goal::kHold) {
-    // If a NodeSet of our name was deleted with --cascade=orphan, its workers remain unmanaged, and if Slurm does not know
-    // them, Slurm's answers stay in doubt. So do not wait long: the next NodeSet of the name adopts the workers and
-    // records.
+    // If a NodeSet of our name was deleted with --cascade=orphan, its workers remain unmanaged. If Slurm does not know these
+    // workers, Slurm's answers stay in doubt. So wait at most kRecordsGrace: the next NodeSet of the name adopts the workers
+    // and records.
     const bool in_doubt = !view.in.stopped && !records.withheld.empty() && !view.in.orphans.empty();
     if (records.count > 0 && !in_doubt) return Finalizer::kUnchanged;
-    // Wait for a later answer only while the present answer is fresh.
+    // While Slurm answers, wait for an answer that was requested after the last pod was gone.
     if (view.slurm_fresh() && !asked_since_podless(view)) {
       draft.wake_after(kNextAnswer, "waiting for what Slurm has left");
       return Finalizer::kUnchanged;
