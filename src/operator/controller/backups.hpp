@@ -40,7 +40,7 @@ bool backup_serves(const Observed& observed);
 /// True while the backups are to be deleted so that the primary's waiting pod can start. Lasts two minutes at most.
 bool backup_hands_over(const Observed& observed);
 
-/// True if a backup may take over with a configuration that is not the offered one.
+/// True if a backup might take over with a configuration other than the offered one.
 bool stale_backup(const Observed& observed, const ConfigState& state);
 /// True if the primary's pod is allowed to be replaced: the primary does not serve, or all backups are ready and up to date. If
 /// the new pod has another release of Slurm, no backup must exist.
@@ -54,7 +54,7 @@ std::vector<std::string> addressed_pods(const Observed& observed);
 /// own.
 struct OtherSlurmctlds {
   Problem problem;
-  std::optional<plan::Step> end;  ///< Scales the StatefulSet down to its first pod, which serves.
+  std::optional<plan::Step> end;  ///< Scales the StatefulSet down to the first pod, which serves.
 };
 /// Finds the slurmctlds of the Go operator. Returns nullopt if the Go operator left at most one slurmctld.
 std::optional<OtherSlurmctlds> find_other_slurmctlds(const Observed& observed);

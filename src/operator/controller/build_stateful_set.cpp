@@ -30,8 +30,9 @@ constexpr const char* kSlurmdbdVolume = "slurmdbd";
 constexpr const char* kSlurmdbdDirectory = "/mnt/slurmdbd";
 
 /// Returns the script of a sidecar for clusters without a RestApi. The sidecar reconfigures slurmctld if slurmctld does not
-/// know the partition that marks slurm.conf. (The operator does so over REST.) The sidecar tries a refused configuration again
-/// after a minute. Before a reconfigure, the sidecar waits for starting jobs, for a minute at most: see prologs.hpp.
+/// know the partition that marks slurm.conf. (With a RestApi, the operator does this.) The sidecar tries a refused
+/// configuration again after a minute. Before a reconfigure, the sidecar waits for starting jobs, for a minute at most: see
+/// prologs.hpp.
 std::string reconfigure_script() {
   return "set -u\n"
          "trap 'exit 0' TERM\n"

@@ -22,10 +22,10 @@ struct ConfigState;
 struct Rendered : slurm::rollout::Wanted {
   /// Maps the name of each NodeSet partition to the spec.partition.config of its NodeSet.
   std::map<std::string, std::string> partitions;
-  /// Items that no resource asks for any more, but that the files must keep, mostly because jobs use them.
+  /// Items that no resource requests any more but that must stay in the files, mostly because jobs use these items.
   std::vector<Withheld> withheld;
   std::string slurmdbd;  ///< "host:port" of the slurmdbd from spec.accountingRef. "": none.
-  /// True if topology.yaml may change when the nodes of Slurm change.
+  /// True if topology.yaml depends on the nodes of Slurm and so might change when these nodes change.
   bool topology_may_change = false;
   /// True if slurmctld's pod must not be replaced: slurmctld would not start with the files that the new pod mounts. See
   /// topology.hpp.

@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* kMetricsType = "MetricsType";
 constexpr const char* kOpenMetrics = "metrics/openmetrics";
-/// Releases of slurmctld before this one do not start with MetricsType in slurm.conf.
+/// slurmctlds before this release do not start if slurm.conf has MetricsType.
 constexpr ImageRelease kFirstWithMetrics{25, 11};
 
 bool monitored(const Observed& observed, const ConfigState& state) {

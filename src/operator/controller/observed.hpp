@@ -65,7 +65,7 @@ struct AccountingFacts {
   std::string name;
   bool exists = false;
   std::string error;         ///< Not empty: the spec cannot be parsed.
-  Endpoint slurmdbd;         ///< The address of slurmdbd, which may not run yet.
+  Endpoint slurmdbd;         ///< The address of slurmdbd. slurmdbd need not run yet.
   bool external = false;     ///< The operator does not run this slurmdbd.
   bool serving = false;      ///< slurmdbd answers.
   bool terminating = false;  ///< The Accounting is being deleted.
@@ -101,7 +101,7 @@ struct Observed {
   std::vector<Problem> missing;  ///< Missing Secrets and ConfigMaps that the pod's spec names.
 
   std::set<std::string> places;  ///< Topology strings of the Kubernetes nodes, if spec.topology is set.
-  bool reads_kube_nodes = true;  ///< The operator may read Kubernetes nodes.
+  bool reads_kube_nodes = true;  ///< The operator is allowed to read Kubernetes nodes.
   bool no_kube_nodes = false;    ///< Kubernetes reports no node at all.
 
   std::optional<AccountingFacts> accounting;
@@ -120,7 +120,7 @@ struct Observed {
   std::set<std::string> worker_nodes;  ///< Slurm node names of `worker_pods`.
   /// True if Slurm has ever had the node of a worker, or if a worker's slurmd has started and waits for slurmctld.
   bool workers_registered = false;
-  std::vector<core::WallTime> starting;  ///< Creation times of worker pods that may have started but have not registered.
+  std::vector<core::WallTime> starting;  ///< Creation times of worker pods that might run but have not registered.
   std::vector<LeftWorker> left_workers;  ///< Workers whose NodeSet is gone.
   /// NodeSets that are gone while some of their workers exist. Maps the NodeSet's name in Slurm to the name of the object.
   std::map<std::string, std::string> left_nodesets;

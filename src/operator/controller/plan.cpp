@@ -184,7 +184,7 @@ void plan_stateful_set(Draft& draft, plan::Lane& lane, const core::Json& set, st
 std::optional<plan::Step> keep_copies(const Observed& observed, const ConfigState& state, const std::string& name,
                                       const kube::ObjectPtr& there, const std::map<std::string, std::string>& content) {
   if (!there && !mounts_copies(observed, state)) return {};
-  // Copies of files that are unknown now are not changed, because slurmctld may need them.
+  // While the files are unknown, their copies do not change, because slurmctld might need these copies.
   if (!content.empty() && !knows_files(content)) return {};
   const core::Json wanted = build_file_copies(observed, name, content);
   auto apply = apply_step(kube::resources::kConfigMap, wanted, there.get(), kManagerController);

@@ -1,5 +1,5 @@
 // Moves slurmctld to another release of Slurm. The new release must be able to read slurmctld's state. slurmdbd must move
-// first, and no backup of the previous release may still run.
+// first, and all backups of the previous release must have ended.
 #pragma once
 
 #include <optional>

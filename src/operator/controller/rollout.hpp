@@ -4,25 +4,25 @@
 //
 // clang-format off
 //   data: slurm.conf, cgroup.conf, topology.yaml      the offered content, which the kubelet projects into the pod
-//   data: accepted.slurm.conf ...                     the last content that slurmctld loaded, if it differs (never projected)
+//   data: accepted.slurm.conf ...                     the last loaded content, if it is not the offered one (never projected)
 //   annotations: slurm-config-hash                    hash of the offered content
 //                accepted-config-hash                 hash of the last content that slurmctld loaded
 //                refused-config-hash, refused-reason  hash of the refused content, and slurmctld's error
-//                asked-hash, refused-asked-hash       hashes of what users asked for with the offered and the refused content
+//                asked-hash, refused-asked-hash       hashes of the users' requests behind the offered and refused content
 //                refused-by                           digest of the pod template of the slurmctld that refused the content
 //                refused-at, refusals                 when the content was last refused, and how often it was refused
-//                left-out-partitions                  partitions that were refused, or that may be the cause
+//                left-out-partitions                  partitions that were refused, or might be the cause of a refusal
 //                slurm-key-hash                       hash of the auth/slurm key with which slurmctld was last up
-//                made-with-slurm-key-hash             hash of the key with which slurmctld's pod was made, if it differs
+//                made-with-slurm-key-hash             hash of the key with which slurmctld's pod was made, if it is another
 //                slurmctld-release                    release of the slurmctld that was last up, from its image
 //                cluster-numbers-differ               see cluster_number.hpp
-//                served-by                            uid of that slurmctld's pod, if the state is lost with the pod
+//                served-by                            uid of the pod that was last up, if the state is lost with the pod
 //                slurmctld-ran                        slurmctld has run; set only if no other annotation shows it
 //                scripts-hash                         hash of the scripts that slurmctld itself runs
 //                starting-at                          when slurmctld was made to load the content while workers were starting
 //                places-given-until, places-due       see places.hpp
 //                held-since                           when a reconfigure or restart began to wait for starting jobs
-//                cut-short-jobs                       jobs that were starting when the wait ended, and when it ended
+//                cut-short-jobs                       jobs that were starting when the wait ended, and the time of its end
 //                data-hash                            hash of the data. If it differs, somebody edited the data
 //                files-hash, accepted-files-hash      hashes of the user's files of the offered and the accepted content
 //
@@ -34,10 +34,10 @@
 //
 // The state machine is in slurm/rollout/rollout.hpp. The operator adds:
 //
-// refused, with NodeSets' partitions that differ from the accepted ones
-//                                    -> offer the content without these partitions. Once it is accepted, add them one at a
-//                                       time. A partition that is refused alone is the cause: leave it out, and try it again
-//                                       as refused content is tried
+// refused, and NodeSets' partitions differ from the accepted ones
+//                                    -> offer the content without these partitions. Once this content is accepted, add the
+//                                       partitions one at a time. A partition that is refused alone is the cause: leave it
+//                                       out, and try it again after the same pauses as refused content
 // offered != loaded                  -> make the kubelet refresh the volume before each reconfigure
 // clang-format on
 //
@@ -191,8 +191,8 @@ void remember_reconfigure(const Observed& observed, plan::Plan& plan);
 /// True if slurmctld runs with the offered content and its volume is not known to have other content.
 bool holds_offered(const Observed& observed, const ConfigState& state);
 
-/// True if slurmctld runs with other content than the offered one. False if it refused the offered content and there is no
-/// accepted content to return to.
+/// True if slurmctld runs with content other than the offered content. False if slurmctld refused the offered content and there
+/// is no accepted content to return to.
 bool needs_load(const Observed& observed, const ConfigState& state);
 
 /// True if slurmctld runs and has not loaded the offered content yet. False if slurmctld refused this content, if a refused

@@ -268,7 +268,7 @@ TEST(ConfigState, WhatSlurmSaysIsNoEdit) {
     };
   };
   const ConfigState offered = next_config_state(load(offer({}, 1), 1), asks("a", 2), {});
-  // Slurm does not answer, so the wanted content again has an item that jobs may need.
+  // Slurm does not answer, so the wanted content again has an item that jobs might need.
   const ConfigState state = next_config_state(offered, asks("a", 3), {{}, "no", "image1"});
   EXPECT_EQ(state.refused_hash, "hash2");
   EXPECT_EQ(state.offered, content(1).files);

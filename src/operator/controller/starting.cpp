@@ -39,8 +39,7 @@ bool awaits_workers(const Observed& observed, core::WallTime noted) {
   return std::ranges::any_of(observed.starting, [&](core::WallTime created) { return created <= noted + kNoteGap; });
 }
 
-/// True if the second load is necessary, slurmctld runs, and Slurm's last answer shows that slurmctld has loaded the offered
-/// content.
+/// True if the second load is necessary, slurmctld runs, and Slurm reports that slurmctld has loaded the offered content.
 bool reload_is_due(const Observed& observed, const ConfigState& state) {
   return state.starting_at && !reloaded(observed, *state.starting_at) && runs(observed) &&
          loaded_config_hash(observed) == state.offered_hash;

@@ -6,7 +6,7 @@
 // A restart has a similar effect: not all slurmds get the new configuration, because a message of slurmctld can be lost and is
 // not sent again (seen with 24.11).
 //
-// So slurmctld loads the same configuration once more when the workers that were starting have registered, or after
+// So slurmctld loads its configuration a second time when the workers that were starting have registered, or after
 // kStartPatience. The ConfigMap stores that this load is due (rollout.hpp). The second load changes nothing in the
 // configuration, so it has no effect on workers that start during it.
 #pragma once

@@ -149,7 +149,7 @@ TopologyFile topology_file(const Observed& observed, const ConfigState& state) {
   TopologyUnits units, wanted;
   for (const std::string& topology : observed.places) add_units(units, spec.type, topology, {});
   wanted = units;
-  std::map<std::string_view, const std::string*> named;  // One node for each topology string, because many nodes share it.
+  std::map<std::string_view, const std::string*> named;  // One node for each topology string: many nodes share a string.
   if (answers(observed)) {
     const TopologyUnits before = read_topology(out.text);
     for (const auto& [name, node] : observed.snapshot->nodes) {

@@ -55,7 +55,7 @@ void withhold_tables(slurm::conf::Conf& wanted, const Observed& observed, const 
 /// partition.
 slurm::conf::Entry drained(slurm::conf::Entry partition);
 
-/// Returns the items to report in the condition ChangesWithheld: those with jobs, and those whose jobs are unknown. A partition
+/// Returns the items to report in the condition ChangesWithheld: items with jobs, and items whose jobs are unknown. A partition
 /// without jobs that is being removed in two steps is not reported.
 std::vector<Withheld> told_of(const std::vector<Withheld>& withheld);
 /// Describes what is withheld, for which jobs, and what users can do.
