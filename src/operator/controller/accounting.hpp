@@ -5,11 +5,11 @@
 // report it to slurmdbd. So a cluster joins an Accounting with a restart: before slurmctld starts, an init container removes
 // the number, once for each slurmdbd.
 //
-// A slurmctld without a number opens its port and then waits for slurmdbd, which users cannot see. So a new cluster waits in
-// the init container instead. If slurmctld is newer than its slurmdbd, the init container also waits, before slurmctld changes
-// its state. A running cluster joins when slurmdbd answers. If slurmdbd goes away during the restart, a slurmctld that never
-// had a slurmdbd waits. A slurmctld that has joined before starts without slurmdbd and stores the accounting records until
-// slurmdbd answers.
+// A slurmctld without a number opens its port and then waits for slurmdbd. Users cannot see this wait. So a new cluster waits
+// in the init container instead. If slurmctld is newer than its slurmdbd, the init container also waits, before slurmctld
+// changes its state. A running cluster joins when slurmdbd answers. If slurmdbd goes away during the restart, a slurmctld that
+// never had a slurmdbd waits. A slurmctld that has joined before starts without slurmdbd and stores the accounting records
+// until slurmdbd answers.
 //
 // Folder src/operator/controller: the controller of Controllers. Plans slurmctld and its configuration. The folder uses
 // operator/common, and no other controller.

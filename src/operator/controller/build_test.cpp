@@ -137,8 +137,8 @@ TEST(StatefulSet, ReconfigureSidecarWaitsForJobsThatStart) {
   EXPECT_EQ(waited_before_reconfigure("[ $(wc -l <\"$pauses\") -gt 3 ] || echo '9 RUNNING Prolog'"), "4\n");
 }
 
-// ReturnToService decides whether a registering node accepts jobs again: a node that an administrator had set down, or a node
-// that had not responded.
+// ReturnToService decides which nodes accept jobs again when they register: nodes that an administrator has set down, or nodes
+// that did not respond.
 TEST(RenderConfig, SaysWhatReturnsToService) {
   const std::string conf = render_config(observed_of(Json::object()), {}).files.at("slurm.conf");
   EXPECT_NE(conf.find("\nReturnToService=1\n"), std::string::npos) << conf;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* kMetricsType = "MetricsType";
 constexpr const char* kOpenMetrics = "metrics/openmetrics";
-/// slurmctlds before this release do not start if slurm.conf has MetricsType.
+/// Releases of slurmctld before 25.11 do not start if slurm.conf has MetricsType.
 constexpr ImageRelease kFirstWithMetrics{25, 11};
 
 bool monitored(const Observed& observed, const ConfigState& state) {

@@ -51,8 +51,8 @@ std::size_t deleted_records(const plan::Plan& plan) {
   return lane == plan.lanes().end() ? 0 : lane->second.groups().front().size();
 }
 
-/// Returns a Controller that is being deleted, and that has a worker whose NodeSet is gone. No cache shows a deletion with
-/// --cascade=orphan.
+/// Returns a Controller that is being deleted, and that has a worker whose NodeSet is gone. No cache shows whether the
+/// deletion has --cascade=orphan.
 Observed ending() {
   Observed out = observed_of(Json::object());
   auto object = std::make_shared<kube::Object>(*out.object);

@@ -22,7 +22,7 @@ using slurm::rollout::kLookForStarting;
 using slurm::rollout::kPrologLimit;
 using slurm::rollout::kPrologPoll;
 using slurm::rollout::starting_jobs;
-/// The period of checks whether the affected jobs have ended.
+/// The time between two checks whether the affected jobs have ended.
 inline constexpr core::Duration kDoubtPoll{10000};
 inline constexpr const char* kWaitsForProlog =
     "slurmctld is reconfigured or restarted when no job is starting or running its prolog, or after a minute";

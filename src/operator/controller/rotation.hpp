@@ -14,16 +14,17 @@
 // A step begins only when every slurmctld and slurmd is known to have loaded the files of the previous step, and when all
 // messages that were signed before this load have expired. A kubelet does not report when it has refreshed a volume. So each
 // pod gets an ephemeral container that mounts the keyring's volume and ends when the file key-generation is that of the step.
-// The pod's status shows when the container ended. A slurmd that was started or reconfigured half a minute after that, by the
-// clock of its own machine, has loaded the files. The same holds for slurmctld, which passes the reconfigure on to slurmds.
+// The pod's status shows when this container ended. If a slurmd was started or reconfigured half a minute later, by the clock
+// of its own machine, the slurmd has loaded the files. The same holds for slurmctld, which passes the reconfigure on to
+// slurmds.
 //
 // A backup of slurmctld, and the sackd of a login pod, read keys only when they start. So each step replaces the backups, which
 // ends no job. The new backups wait in an init container for the files of the step. Login pods wait for their sessions to end,
 // so login pods are replaced only once. The new login pods need no other files later: they sign with the new key, which all
 // other daemons know by then. Their init container reports the rotation to which their files belong.
 //
-// A daemon that cannot take part delays the next step and is named in the status. A key that cannot rotate in this way waits:
-// see keyring.hpp.
+// A daemon that cannot take part delays the next step and is named in the status. If the key cannot rotate in this
+// way, the new key waits: see keyring.hpp.
 #pragma once
 
 #include <optional>

@@ -99,8 +99,8 @@ conf::Conf read_before(const Observed& observed, const ConfigState& state) {
   return out;
 }
 
-/// True if Slurm knows all nodes of the partition and each of them has a feature with the partition's name, or if the partition
-/// has no nodes.
+/// True if Slurm knows all nodes of the partition, and each node has a feature with the partition's name. Also true if the
+/// partition has no nodes.
 bool of_its_feature(const slurm::Snapshot& snapshot, const slurm::Partition& partition) {
   const auto names = core::expand_hostlist(partition.nodes);
   return partition.nodes.empty() ||
