@@ -43,7 +43,7 @@ bool backup_hands_over(const Observed& observed);
 /// True if a backup might take over with a configuration other than the offered one.
 bool stale_backup(const Observed& observed, const ConfigState& state);
 /// True if the primary's pod is allowed to be replaced: the primary does not serve, or all backups are ready and up to date. If
-/// the new pod has another release of Slurm, no backup must exist.
+/// the new pod has another release of Slurm, all backups must be gone.
 bool primary_may_restart(const Observed& observed, const ConfigState& state);
 
 /// Returns the names of all slurmctld pods that have a Service. The Service has the name of the pod. Empty without backups.

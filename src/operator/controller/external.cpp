@@ -111,7 +111,7 @@ bool answers(Draft& draft) {
   return true;
 }
 
-/// Reports a slurmctld that the operator still runs for an earlier Controller of this name.
+/// Reports that slurmctld's StatefulSet or pod of an earlier Controller of this name still exists.
 void tell_own_slurmctld(Draft& draft) {
   const std::string name = controller_object_name(draft.observed.object->meta.name);
   draft.problems.push_back(

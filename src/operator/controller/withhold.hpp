@@ -24,8 +24,8 @@ namespace op::controller {
 struct ConfigState;
 struct Rendered;
 
-/// Reason of a warning: the wanted limit of a table in slurmctld is smaller than the number of entries in that table. See
-/// withhold_tables.
+/// Reason of a warning: the wanted limit of a table in slurmctld leaves no room for a further entry, or the number of entries
+/// is unknown. See withhold_tables.
 inline constexpr std::string_view kTableTooSmall = "TableTooSmall";
 
 struct Withheld {
@@ -45,9 +45,10 @@ std::vector<Withheld> withhold_partitions(slurm::conf::Conf& ours, slurm::conf::
 /// Retains the licenses and kinds of GRES that jobs use.
 std::vector<Withheld> withhold_resources(slurm::conf::Conf& wanted, const Observed& observed, const ConfigState& state);
 
-/// Retains the present limit of a table if the wanted limit is smaller, and slurmctld has at least that many entries or an
-/// unknown number of entries. At its next reconfigure, slurmctld would drop the entries beyond the limit (24.11 and 26.05:
-/// "node table is full", "MaxJobCount limit from slurm.conf reached").
+/// Retains the present limit of a table if the wanted limit is smaller and does not exceed the number of entries in slurmctld.
+/// Also retains the present limit if that number is unknown and the wanted limit is smaller. At its next reconfigure, slurmctld
+/// would drop the entries beyond the limit (24.11 and 26.05: "node table is full", "MaxJobCount limit from slurm.conf
+/// reached").
 void withhold_tables(slurm::conf::Conf& wanted, const Observed& observed, const ConfigState& state,
                      std::vector<Problem>& warnings);
 
