@@ -44,7 +44,7 @@ std::optional<Problem> accounting_problem(const Observed& observed) {
   const auto differs = [&](const char* field, const std::optional<SecretFacts>& theirs, const SecretFacts& ours,
                            const char* refused) -> std::optional<Problem> {
     if (!theirs || !theirs->usable() || !ours.usable() || theirs->content == ours.content) return {};
-    // The Secrets that a Controller names for its keys cannot be changed later.
+    // The Secrets that a Controller names as its keys cannot be changed later.
     return Problem{
         "AccountingKeyDiffers",
         std::string(field) + ": the key in Secret " + ours.ref.secret + " is another than the one in Secret " +
@@ -55,7 +55,7 @@ std::optional<Problem> accounting_problem(const Observed& observed) {
   };
   if (auto problem = differs("spec.slurmKeyRef", facts.slurm_key, observed.slurm_key, "this cluster")) return problem;
   if (auto problem = differs("spec.jwtKeyRef", facts.jwt_key, observed.jwt_key, "the Tokens of this cluster")) return problem;
-  // With a slurmdbd of an older release, slurmctld would wait forever for its cluster ID, although its port is open.
+  // If slurmdbd had an older release, slurmctld would wait forever for its cluster ID, although slurmctld's port is open.
   const std::string served = read_config_state(observed.config_map.get()).served_release;
   const ImageRelease slurmctld =
       slurm_release(served.empty() ? slurmctld_image(observed.controller.spec) : "slurmctld:" + served);
@@ -67,8 +67,8 @@ std::optional<Problem> accounting_problem(const Observed& observed) {
   return {};
 }
 
-/// Returns the keys that must be compared before the cluster may join but cannot be compared yet, or nullopt. slurmctld cannot
-/// connect to a slurmdbd with another key.
+/// Returns a problem if keys must be compared before the cluster may join, but cannot be compared yet. slurmctld cannot connect
+/// to a slurmdbd with another key.
 std::optional<Problem> keys_unknown(const Observed& observed) {
   const AccountingFacts& facts = *observed.accounting;
   for (const auto& [field, theirs, ours] : {std::tuple("spec.slurmKeyRef", &facts.slurm_key, &observed.slurm_key),
@@ -89,8 +89,8 @@ const kube::ContainerState* join_of(const kube::PodRecord& pod) {
   return pod.meta.terminating() || found == pod.containers.end() ? nullptr : &*found;
 }
 
-/// Returns the pod whose slurmctld should have joined at its start but started without slurmdbd, because slurmdbd did not
-/// answer. "": there is none.
+/// Returns the pod whose slurmctld should have joined at its start but started on its own, because slurmdbd did not answer. "":
+/// there is none.
 std::string missed_join(const Observed& observed) {
   for (const kube::PodPtr& pod : observed.pods) {
     const kube::ContainerState* join = join_of(*pod);
@@ -157,9 +157,9 @@ std::string joins(const Observed& observed, const ConfigState& state) {
 
 std::string join_script() {
   // The mark is a file that names the slurmdbd from which slurmctld got its cluster ID (the file "clustername"). If slurmdbd
-  // does not answer, the ID stays: with it, slurmctld starts from its state, and without it, slurmctld would wait. If slurmctld
-  // never used a slurmdbd, its state has no last_tres, and slurmctld would exit ("no TRES"), so this script waits for slurmdbd.
-  // It writes the message that slurmctld is newer than its slurmdbd once, to the container's termination message.
+  // does not answer, the ID stays: with the ID, slurmctld starts from its state. Without the ID, slurmctld would wait. If
+  // slurmctld never used a slurmdbd, its state has no last_tres, and slurmctld would exit ("no TRES"), so this script waits for
+  // slurmdbd. If slurmctld is newer than its slurmdbd, the script writes that once to the container's termination message.
   return "set -u\n"
          "state=$1 slurmdbd=$2 release=$3 told=$4 words=$5 mark=$1/slurm-operator.slurmdbd\n"
          "trap 'exit 1' TERM\n"
@@ -180,10 +180,9 @@ std::string join_script() {
          "}\n"
          "hold\n"
          "answers() { timeout 3 bash -c \"exec 3<>'/dev/tcp/${slurmdbd%:*}/${slurmdbd##*:}'\" 2>/dev/null; }\n"
-         // The operator publishes the release of a slurmdbd shortly after it begins to answer.
+         // The operator publishes the release of a slurmdbd shortly after that slurmdbd begins to answer.
          "known() { [ -z \"$release\" ] || [ -s \"$release\" ]; }\n"
-         // A slurmctld that joined, but was killed before it first wrote its usage, would exit at each start. So it joins
-         // again.
+         // If slurmctld joined but was killed before it first wrote its usage, it would exit at each start. So it joins again.
          "[ -e \"$state/assoc_usage\" ] || [ ! -e \"$mark\" ] || rm -f \"$state/clustername\" \"$mark\"\n"
          "[ \"$(cat \"$mark\" 2>/dev/null)\" != \"$slurmdbd\" ] || [ ! -e \"$state/clustername\" ] || exit 0\n"
          "if [ -e \"$state/clustername\" ] && [ -e \"$state/last_tres\" ] && ! answers; then\n"

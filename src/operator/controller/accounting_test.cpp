@@ -33,7 +33,7 @@ class Port {
     socklen_t size = sizeof address;
     EXPECT_EQ(::bind(socket_, reinterpret_cast<sockaddr*>(&address), size), 0);
     EXPECT_EQ(::getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &size), 0);
-    // The kernel completes connections to a listening socket. The test accepts none of them.
+    // The kernel completes connections to a listening socket. The test itself accepts none of these connections.
     if (listens) {
       EXPECT_EQ(::listen(socket_, SOMAXCONN), 0);
     }
@@ -49,7 +49,7 @@ class Port {
   std::string name_;
 };
 
-/// Runs the scripts of init containers on a directory in place of slurmctld's state.
+/// Runs the scripts of init containers. A temporary directory takes the place of slurmctld's state directory.
 class Join : public ::testing::Test {
  protected:
   Join() : state_(fs::path(::testing::TempDir()) / ("join-" + std::to_string(getpid()))) {
@@ -63,7 +63,7 @@ class Join : public ::testing::Test {
 
   void number(const char* text) const { std::ofstream(state_ / "clustername") << text; }
   [[nodiscard]] bool has_number() const { return fs::exists(state_ / "clustername"); }
-  /// Runs the script of an init container with these arguments. Returns its exit status; "124": it waits.
+  /// Runs the script of an init container with these arguments. Returns its exit status. "124": the script still waits.
   [[nodiscard]] std::string end_of(const std::string& script, const std::vector<std::string>& arguments) const {
     kube::System::Command command;
     command.argv = {"/usr/bin/env",

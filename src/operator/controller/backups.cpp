@@ -29,7 +29,7 @@ bool as_wanted(const Observed& observed, const kube::PodPtr& pod) {
   return stands_by(pod) && pod->meta.label(api::kLabelRevisionHash) == revision;
 }
 
-/// True if Kubernetes has processed the StatefulSet's present spec, or if its status does not say which spec it processed.
+/// True if Kubernetes has processed the StatefulSet's present spec, or if the status does not show which spec was processed.
 bool seen_by_kubernetes(const kube::Object& set) {
   const std::int64_t seen = core::get_int(set.body, {"status", "observedGeneration"});
   return seen == 0 || seen == set.meta.generation;
@@ -44,10 +44,10 @@ std::vector<std::string> names_of(const std::vector<kube::PodPtr>& pods, bool (*
   return out;
 }
 
-/// The time that the primary may take to start after its backups were deleted. It includes the minute that the serving backup
-/// has to write its state.
+/// The time that the primary has to start after its backups were deleted. Includes the minute in which the serving backup can
+/// still write its state.
 constexpr core::Duration kHandOver{120000};
-/// How long to wait until Slurm shows whether a backup serves.
+/// How long the operator waits until Slurm shows whether a backup serves.
 constexpr core::Duration kUnheard{60000};
 
 bool has_begun(const kube::PodRecord& pod, std::string_view container) {
@@ -56,7 +56,7 @@ bool has_begun(const kube::PodRecord& pod, std::string_view container) {
   });
 }
 
-/// Returns the primary's pod while it is not ready. Null: the pod is ready, or there is none.
+/// Returns the primary's pod if it is not ready. Null: the pod is ready or does not exist.
 const kube::PodRecord* primary_to_be(const Observed& observed) {
   for (const kube::PodPtr& pod : observed.pods) {
     if (!pod->meta.terminating() && !pod->ready()) return pod.get();
@@ -65,7 +65,7 @@ const kube::PodRecord* primary_to_be(const Observed& observed) {
 }
 
 /// Returns when the backups began to hand over to this pod of the primary, according to the annotation of the backups'
-/// StatefulSet. nullopt: they have not begun.
+/// StatefulSet. nullopt: the backups have not begun.
 std::optional<core::WallTime> noted_hand_over(const Observed& observed, const kube::PodRecord& primary) {
   if (!observed.backup_set) return {};
   const std::string_view note = observed.backup_set->meta.annotation(api::kAnnotationHandedOver);
@@ -75,27 +75,29 @@ std::optional<core::WallTime> noted_hand_over(const Observed& observed, const ku
   return at ? std::optional(*at) : std::nullopt;
 }
 
-/// Returns since when the condition BackupsReady has been False. nullopt: it is not False.
+/// Returns since when the condition BackupsReady has been False. nullopt: the condition is not False.
 std::optional<core::WallTime> false_since(const Observed& observed) {
   const api::Condition* before = api::find_condition(observed.controller.status.conditions, kCondition);
   return before != nullptr && before->status == api::ConditionStatus::kFalse ? before->last_transition_time : std::nullopt;
 }
 
-/// Returns since when the backups have been handing over, or now if they should begin. nullopt: they should not hand over. They
-/// hand over only once for each pod of the primary, because the pod seems to wait even if its machine is lost.
+/// Returns since when the backups have been handing over, or the present time if they should begin now. nullopt: the backups
+/// should not hand over. They hand over only once for each pod of the primary, because a pod also seems to wait if its machine
+/// is lost.
 std::optional<core::WallTime> hands_over_since(const Observed& observed) {
   const kube::PodRecord* primary = primary_to_be(observed);
   if (primary == nullptr) return {};
   const core::WallTime now = observed.context.now;
   if (const auto noted = noted_hand_over(observed, *primary)) return now - *noted < kHandOver ? noted : std::nullopt;
   if (!has_begun(*primary, kWaitBackup)) return {};
-  // If Slurm does not show whether a backup serves, a waiting primary shows it, because it watches the backup's heartbeat.
+  // If Slurm does not show whether a backup serves, a waiting primary is evidence: its init container watches the backup's
+  // heartbeat.
   const auto since = false_since(observed);
   const bool unheard = observed.restapis.empty() || (since && now - *since >= kUnheard);
   return backup_serves(observed) || unheard ? std::optional(now) : std::nullopt;
 }
 
-/// True if the primary still waits after the hand-over. The operator then does nothing more about it.
+/// True if the primary still waits after the hand-over. The operator then takes no further action.
 bool waits_in_vain(const Observed& observed) {
   const kube::PodRecord* primary = primary_to_be(observed);
   return primary != nullptr && noted_hand_over(observed, *primary) && has_begun(*primary, kWaitBackup) &&
@@ -148,8 +150,9 @@ bool primary_may_restart(const Observed& observed, const ConfigState& state) {
 }
 
 std::optional<OtherSlurmctlds> find_other_slurmctlds(const Observed& observed) {
-  // A StatefulSet that the operator has applied is ours, and the operator reduces it to one pod if somebody scales it. It is no
-  // longer ours if the Go operator has adopted it since. Only pods of the Go operator have the label kLabelControllerActive.
+  // If the operator has applied the StatefulSet, it is ours: the operator reduces it to one pod if somebody scales it. The
+  // StatefulSet is no longer ours if the Go operator has adopted it since. Only pods of the Go operator have the label
+  // kLabelControllerActive.
   const kube::ObjectPtr& set = observed.stateful_set;
   if (!set || set->meta.terminating()) return {};
   const bool labelled = std::ranges::any_of(
@@ -212,7 +215,7 @@ bool plan_backups(Draft& draft, plan::Lane& lane, const ConfigState& state, cons
   const std::optional<core::WallTime> over = hands_over_since(observed);
   const std::optional<core::WallTime> noted = primary != nullptr ? noted_hand_over(observed, *primary) : std::nullopt;
   if (observed.backup_set && !primary_ready(observed) && std::ranges::any_of(observed.backup_pods, stands_by)) {
-    // A backup may be serving, so the primary must not start before this is known.
+    // A backup might be serving. The primary must not start before the operator knows whether a backup serves.
     if (!over) {
       const auto since = false_since(observed);
       const core::Duration left = since ? *since + kUnheard - observed.context.now : core::Duration{0};

@@ -109,8 +109,8 @@ TEST(Backups, PodsStandApart) {
   }
 }
 
-/// Runs the primary's waiting script in a directory of its own. Returns its exit status. `before`: commands that run before the
-/// script, or beside it.
+/// Runs the wait script of the primary's pod in a temporary directory. Returns the script's exit status. `before`: shell
+/// commands that run before the script or in parallel with it.
 int wait_for_backup(const std::string& before) {
   World world;
   Json pod = templates(world.observed, world.state, false)["spec"];

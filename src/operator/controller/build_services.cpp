@@ -17,8 +17,8 @@ core::Json headless(const kube::StringMap& selector, std::string_view port_name,
           {"ports", core::Json::array({service_port(port_name, port, port_name)})}};
 }
 
-/// Returns the selector of all slurmctlds. Clients may connect to any of them: a standby refers them to another slurmctld, and
-/// clients that know all slurmctlds try the others.
+/// Returns the selector of all slurmctlds. Clients may connect to any slurmctld: a standby refers a client to another
+/// slurmctld, and clients that know all slurmctlds try another one themselves.
 kube::StringMap slurmctlds(const Observed& observed) {
   const std::string& name = observed.object->meta.name;
   return backups(observed) > 0 ? slurmctld_selector(name) : selector_labels(kAppController, name);
@@ -32,7 +32,7 @@ core::Json build_service(const Observed& observed) {
   core::Json out = owned_child(kube::resources::kService, {meta.ns, controller_object_name(meta.name)}, resources::kController,
                                meta, controller_labels(meta.name), over.metadata);
   // slurmctld stays reachable while it is not ready. Without backups there is no other slurmctld, and removing the endpoint for
-  // a moment would only add delay. The selector works without a running operator.
+  // a moment would only add delay. The selector also works while the operator is not running.
   core::Json spec{{"publishNotReadyAddresses", true}};
   core::Json ports = core::Json::array(
       {service_port(kAppController, over.port != 0 ? over.port : api::kPortSlurmctld, kAppController, over.node_port)});
@@ -89,8 +89,8 @@ core::Json build_workers_pdb(const Observed& observed) {
   const kube::StringMap selector{{std::string(api::kLabelPodProtect), "true"}, {std::string(api::kLabelCluster), meta.name}};
   core::Json out = owned_child(kube::resources::kPodDisruptionBudget, {meta.ns, workers_pdb_name(meta.name)},
                                resources::kController, meta, labels);
-  // minAvailable is a number that is never reached, so no eviction is allowed. `maxUnavailable: 0` would allow some while a
-  // NodeSet is scaled in, because it counts the replicas that the pods' owners want, not the existing pods.
+  // minAvailable is a number that is never reached, so no eviction is allowed. `maxUnavailable: 0` would allow some evictions
+  // while a NodeSet is scaled in, because it counts the replicas that the pods' owners want, not the existing pods.
   out["spec"] = {{"minAvailable", std::numeric_limits<std::int32_t>::max()}, {"selector", {{"matchLabels", selector}}}};
   return out;
 }

@@ -29,9 +29,10 @@ constexpr const char* kLogDirectory = "/var/log/slurm";
 constexpr const char* kSlurmdbdVolume = "slurmdbd";
 constexpr const char* kSlurmdbdDirectory = "/mnt/slurmdbd";
 
-/// Returns the script of a sidecar for clusters without a RestApi. Like the operator over REST, it reconfigures slurmctld if
-/// slurmctld does not know the partition that marks slurm.conf. It tries a refused configuration again after a minute. Before a
-/// reconfigure, it waits for jobs that are starting, for a minute at most: see prologs.hpp.
+/// Returns the script of a sidecar for clusters without a RestApi. The sidecar reconfigures slurmctld if slurmctld does not
+/// know the partition that marks slurm.conf. (With a RestApi, the operator does this.) The sidecar tries a refused
+/// configuration again after a minute. Before a reconfigure, the sidecar waits for starting jobs, for a minute at most: see
+/// prologs.hpp.
 std::string reconfigure_script() {
   return "set -u\n"
          "trap 'exit 0' TERM\n"
@@ -61,8 +62,8 @@ std::string reconfigure_script() {
 
 /// Returns the script that waits until no backup serves. A serving backup writes the time and its number, which is not 0, to
 /// the file "heartbeat" four times per SlurmctldTimeout, and at least every 30 seconds (slurmctld/heartbeat.c). A backup that
-/// takes over begins to write the file after it has read the state. This script is needed because Slurm's own request to a
-/// backup to step down gives up after half a minute: the primary would then read a state without the backup's last changes.
+/// takes over begins to write the file after it has read the state. Slurm itself requests a backup to step down, but gives up
+/// after half a minute: the primary would then read a state without the backup's last changes.
 std::string wait_backup_script(const std::string& state) {
   return "trap 'exit 1' TERM\n"
          "timeout=$(sed -n 's/^ *SlurmctldTimeout *= *\\([0-9][0-9]*\\).*/\\1/Ip' /etc/slurm/slurm.conf | tail -n 1)\n"
@@ -109,7 +110,7 @@ core::Json ids(int id, bool group_of_files) {
   return out;
 }
 
-/// True if a projected volume in slurmctld's pod template has this source.
+/// True if a projected volume in slurmctld's pod template has the volume source `source`.
 bool has_source(const Observed& observed, const core::Json& source) {
   if (!observed.stateful_set) return false;
   const core::Json* volumes = core::find(observed.stateful_set->body, {"spec", "template", "spec", "volumes"});
@@ -121,9 +122,9 @@ bool has_source(const Observed& observed, const core::Json& source) {
   });
 }
 
-/// True if the pod mounts our topology.yaml: always if the file is offered. If spec.topology exists but the file is not
-/// offered, a new StatefulSet mounts the file, and an existing one does not change. So slurmctld is not restarted only for the
-/// mount.
+/// True if the pod mounts our topology.yaml. If the file is offered, the pod always mounts it. If spec.topology exists but the
+/// file is not offered, a new StatefulSet mounts the file, and an existing StatefulSet does not change. So slurmctld is not
+/// restarted only for the mount.
 bool mounts_topology(const Observed& observed, const ConfigState& state, const core::Json& source) {
   if (state.offered.contains(std::string(kTopologyYaml))) return true;
   if (!observed.controller.spec.topology) return false;
@@ -134,7 +135,7 @@ core::Json item(std::string_view key, std::string_view path) {
   return core::Json::array({{{"key", key}, {"path", path}}});
 }
 
-/// Returns the names of the ConfigMaps that the user names, without duplicates.
+/// Returns the names of the ConfigMaps to which the user's spec refers, without duplicates.
 std::set<std::string> names_of_etc(const api::ControllerSpec& spec) {
   std::set<std::string> names;
   for (const auto* refs : {&spec.config_file_refs, &spec.prolog_script_refs, &spec.epilog_script_refs,
@@ -145,7 +146,7 @@ std::set<std::string> names_of_etc(const api::ControllerSpec& spec) {
 }
 
 /// Returns the volume sources of /etc/slurm. The user's files come first. If two ConfigMaps have the same file, the ConfigMap
-/// with the later name wins. slurm.conf comes after them, so that no user's file can replace it.
+/// with the later name wins. slurm.conf follows the user's files, so that no user's file can replace it.
 core::Json etc_sources(const Observed& observed, const ConfigState& state) {
   const api::ControllerSpec& spec = observed.controller.spec;
   core::Json sources = core::Json::array();
@@ -178,7 +179,7 @@ core::Json volumes(const Observed& observed, const ConfigState& state, Role role
       {{"name", kSocketVolume}, {"emptyDir", core::Json::object()}},
       memory_volume(kLogVolume),
   });
-  // This volume has slurmdbd's release, which can change without a new pod.
+  // This volume has slurmdbd's release, which can change while the pod runs.
   if (const std::string map = release_map(observed.object->meta.ns, joins(observed, state));
       !map.empty() && role == Role::kPrimary) {
     const std::string release(kReleaseFile);
@@ -206,7 +207,8 @@ core::Json slurmctld_container(const Observed& observed) {
                                           mount(kSocketVolume, "/run/slurmctld"), mount(kLogVolume, kLogDirectory),
                                           mount(kStateVolume, state_directory(observed))})},
   };
-  // Reading the state of a large cluster takes minutes. After a restart in the meantime, slurmctld would only begin again.
+  // Reading the state of a large cluster takes minutes. If the kubelet restarted slurmctld meanwhile, slurmctld would start
+  // over.
   out["startupProbe"] = probe(kAppController, 600);
   out["livenessProbe"] = probe(kAppController, 60);
   out["readinessProbe"] = probe(kAppController, 3);
@@ -246,7 +248,7 @@ core::Json init_containers(const Observed& observed, const ConfigState& state, R
          {"volumeMounts", core::Json::array({mount(kEtcVolume, "/etc/slurm", true), mount(kStateVolume, directory, true)})}});
   }
   const std::string slurmdbd = joins(observed, state);
-  // In the primary's pod, this container runs after the last backup has ended.
+  // In the primary's pod, this init container runs after the last backup has ended.
   if (const std::vector<std::string> numbers = noted_numbers(state); !slurmdbd.empty() && !numbers.empty()) {
     core::Json command = core::Json::array({"bash", "-c", wait_number_script(), "bash", directory});
     for (const std::string& word : numbers) command.push_back(word);
@@ -283,8 +285,8 @@ std::string observed_annotation(const Observed& observed, std::string_view name)
   return core::get_string(observed.stateful_set->body, {"spec", "template", "metadata", "annotations", name});
 }
 
-/// Lets clients in slurmctld's own pod reach slurmctld without its Service. Through the Service, they would seem to have an
-/// address of their machine, and slurmctld would call a waiting srun back at that address.
+/// Lets clients in slurmctld's own pod reach slurmctld without its Service. Through the Service, such a client would seem to
+/// have the address of its machine, and slurmctld would call a waiting srun back at that address.
 void name_itself(core::Json& pod, const std::string& own) {
   constexpr const char* kItself = "127.0.0.1";
   core::Json& aliases = pod["hostAliases"];
@@ -294,7 +296,8 @@ void name_itself(core::Json& pod, const std::string& own) {
   alias["hostnames"].push_back(own);
 }
 
-/// Returns an affinity that puts slurmctlds on different machines: two on one machine would be lost together.
+/// Returns an affinity that puts slurmctlds on different machines, because two slurmctlds on one machine would be lost
+/// together.
 core::Json apart(const kube::ObjectMeta& meta) {
   const core::Json term{{"topologyKey", "kubernetes.io/hostname"},
                         {"labelSelector", {{"matchLabels", slurmctld_selector(meta.name)}}}};
@@ -307,11 +310,11 @@ core::Json pod_template(const Observed& observed, const ConfigState& state, cons
   const api::ControllerSpec& spec = observed.controller.spec;
   core::Json pod{
       {"automountServiceAccountToken", false},
-      // Without this, environment variables with the names of Services could be taken for settings of the daemon.
+      // If service links were enabled, the daemon could take environment variables with the names of Services for its settings.
       {"enableServiceLinks", false},
       {"terminationGracePeriodSeconds", 60},
-      // slurmctld resolves the host names of workers and of each srun's host. While DNS does not know a name, slurmctld does
-      // nothing else.
+      // slurmctld resolves the host names of workers and of the host of each srun. slurmctld is blocked while DNS does not know
+      // a name.
       {"dnsConfig",
        {{"searches",
          core::Json::array({workers_domain(observed.object->meta.ns, observed.object->meta.name, observed.cluster_domain)})}}},
@@ -323,7 +326,7 @@ core::Json pod_template(const Observed& observed, const ConfigState& state, cons
   core::Json init = init_containers(observed, state, role);
   if (!init.empty()) pod["initContainers"] = std::move(init);
   if (spec.sssd_conf_ref) add_sssd_sidecar(pod, *spec.sssd_conf_ref, slurmctld_image(spec), spec.pod_template);
-  // A change of these annotations replaces the pod, so they may have only what needs a restart.
+  // A change of these annotations replaces the pod, so they must contain only values whose change needs a restart.
   kube::StringMap annotations{
       {std::string(api::kAnnotationDefaultContainer), std::string(kAppController)},
       {std::string(api::kAnnotationSlurmKeyHash), slurm_key_digest},
@@ -431,8 +434,8 @@ core::Json build_backup_set(const Observed& observed, const ConfigState& state, 
   return out;
 }
 
-/// True if the claim itself is as wanted although the StatefulSet's template is not: users can resize a claim if its
-/// StorageClass allows that.
+/// True if the claim is as wanted although the StatefulSet's template is not: users can resize a claim if its StorageClass
+/// allows that.
 bool claim_follows(const Observed& observed, core::Json wanted) {
   if (!observed.claim) return false;
   // If the spec names no volume, the volume to which the claim is bound is accepted.

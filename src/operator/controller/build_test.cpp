@@ -26,9 +26,8 @@ Json pod_template(const Observed& observed) {
   return build_stateful_set(observed, state, observed.keyring.digest)["spec"]["template"];
 }
 
-// A version of the operator with another template restarts the slurmctld of every cluster when that version is installed. If
-// this test fails, look for a way to avoid that. If there is none, add the restart to the release notes and put the new hash
-// here.
+// If a version of the operator has another template, its installation restarts the slurmctld of every cluster. If this test
+// fails, look for a way to avoid the restart. If there is none, add the restart to the release notes and put the new hash here.
 TEST(StatefulSet, TemplateIsTheSameInEveryVersion) {
   EXPECT_EQ(core::sha256_hex(core::canonical(pod_template(observed_of(Json::object())))).substr(0, 16), "57807c06cbfa550e");
 }
@@ -59,7 +58,7 @@ TEST(StatefulSet, PodsCarryTheControllersLabelsAndAnnotations) {
   EXPECT_EQ(core::get_string(metadata, {"annotations", "note"}), "x");
 }
 
-/// slurmctld calls a waiting srun in its own pod back at the address from which srun connected.
+/// If srun waits in slurmctld's own pod, slurmctld calls srun back at the address from which srun connected.
 TEST(StatefulSet, ClientsInThePodReachSlurmctldWithoutItsService) {
   Observed observed = observed_of(Json::object());
   const kube::ObjectMeta& meta = observed.object->meta;
@@ -74,7 +73,7 @@ TEST(StatefulSet, ClientsInThePodReachSlurmctldWithoutItsService) {
       << "those of users stay";
 }
 
-/// slurmctld resolves the host name of each srun to which it sends a message, while it holds its job lock.
+/// slurmctld sends messages to each srun. It holds its job lock while it resolves the host name of the srun.
 TEST(StatefulSet, SlurmctldKnowsTheNamesOfWorkersAndLoginNodes) {
   Observed observed = observed_of(Json::object());
   observed.cluster_domain = "example.com";
@@ -106,8 +105,8 @@ TEST(StatefulSet, ReconfigureSidecarKnowsTheMark) {
       << sidecar["command"][2];
 }
 
-/// Runs the sidecar until it reconfigures, with `squeue` as the script of squeue. Returns its output until then. The output
-/// ends with the number of its pauses.
+/// Runs the sidecar until it reconfigures. `squeue`: the script that replaces squeue. Returns the output until the reconfigure,
+/// which ends with the number of pauses.
 std::string waited_before_reconfigure(const char* squeue) {
   const std::filesystem::path bin = std::filesystem::path(::testing::TempDir()) / ("sidecar-" + std::to_string(getpid()));
   std::filesystem::create_directories(bin);
@@ -138,8 +137,8 @@ TEST(StatefulSet, ReconfigureSidecarWaitsForJobsThatStart) {
   EXPECT_EQ(waited_before_reconfigure("[ $(wc -l <\"$pauses\") -gt 3 ] || echo '9 RUNNING Prolog'"), "4\n");
 }
 
-// ReturnToService decides whether a node accepts jobs again when it registers, after an administrator set it down or after it
-// did not respond.
+// ReturnToService decides which nodes accept jobs again when they register: nodes that an administrator has set down, or nodes
+// that did not respond.
 TEST(RenderConfig, SaysWhatReturnsToService) {
   const std::string conf = render_config(observed_of(Json::object()), {}).files.at("slurm.conf");
   EXPECT_NE(conf.find("\nReturnToService=1\n"), std::string::npos) << conf;

@@ -17,10 +17,11 @@ namespace op::controller {
 namespace {
 
 constexpr const char* kTryAgain = "slurm-operator.try-again";
-/// The suffix of numbers_differ once slurmctld has passed the init container. slurmctld does not wait again after that.
+/// The suffix of numbers_differ once slurmctld has passed the init container. With this suffix, slurmctld does not wait again.
 constexpr std::string_view kPassed = " passed";
 
-/// Finds `before` in the text from `at` on. Returns the digits that follow, and moves `at` to them. "": there are none.
+/// Searches the text for `before`, from position `at` on. Returns the digits that follow, and moves `at` to these digits. "":
+/// no digits.
 std::string digits_after(const std::string& text, std::string_view before, std::size_t& at) {
   at = text.find(before, at);
   if (at == std::string::npos) return "";
@@ -41,8 +42,8 @@ const kube::ContainerState* state_of(const kube::PodRecord& pod, std::string_vie
   return found == pod.containers.end() ? nullptr : &*found;
 }
 
-/// True if the template of a StatefulSet has the init container. Then numbers_differ must be kept: without it, the template
-/// would change, and slurmctld would be restarted.
+/// True if the template of a StatefulSet has the init container. Then numbers_differ must be retained: without numbers_differ,
+/// the template would change, and slurmctld would be restarted.
 bool waits_in_template(const Observed& observed) {
   for (const kube::ObjectPtr& set : {observed.stateful_set, observed.backup_set}) {
     const core::Json* init = set ? core::find(set->body, {"spec", "template", "spec", "initContainers"}) : nullptr;
@@ -93,7 +94,7 @@ std::vector<std::string> noted_numbers(const ConfigState& state) {
 
 std::string wait_number_script() {
   // Without a cluster ID in the state, this script ends at once: slurmctld then takes slurmdbd's ID, and join_script waits for
-  // slurmdbd. The mark is in the state's volume, so the mark of the primary also lets its backups pass.
+  // slurmdbd. The mark is in the volume of the state, so the mark of the primary also lets the primary's backups pass.
   return std::string(
              "set -u\n"
              "state=$1 ours=$2 theirs=$3 note=$4 mark=$1/slurm-operator.numbers\n"

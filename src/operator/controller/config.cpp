@@ -27,20 +27,21 @@ namespace {
 namespace conf = slurm::conf;
 
 constexpr std::string_view kEtc = "/etc/slurm/";
-/// Files that only the operator writes. Files of these names in a user's ConfigMap are ignored.
+/// Files that only the operator writes. Files with these names in a user's ConfigMap are ignored.
 constexpr std::string_view kReserved[] = {"slurm.conf", "slurmdbd.conf", "slurm.key", "jwt.key"};
 bool is_reserved(std::string_view file) {
   return std::ranges::find(kReserved, file) != std::end(kReserved);
 }
 
-/// The largest total size of the files, which is the limit of a ConfigMap (MaxSecretSize in Kubernetes). Names are not counted.
+/// The largest total size of the files: the limit of a ConfigMap (MaxSecretSize in Kubernetes). File names do not count.
 constexpr std::size_t kMostFiles = std::size_t{1024} * 1024;
 
-/// The default SlurmctldTimeout, in seconds. If slurmctld takes longer to read its state again in a reconfigure, users must set
-/// a longer timeout, because a backup would take over.
+/// The default SlurmctldTimeout, in seconds. A backup would take over if slurmctld took longer to read its state again in a
+/// reconfigure. Then users must set a longer timeout.
 constexpr int kSlurmctldTimeout = 6;
 
-/// The cgroup.conf unless the user gives one, as in the Go operator. IgnoreSystemd is set because a pod has no systemd.
+/// The default cgroup.conf, as in the Go operator. A user's file replaces it. IgnoreSystemd is set because a pod has no
+/// systemd.
 constexpr std::string_view kDefaultCgroupConf = "CgroupPlugin=cgroup/v2\nIgnoreSystemd=yes\n";
 
 void check_presence(const std::vector<NamedFiles>& maps, std::string_view field, std::string_view ns,
@@ -55,8 +56,8 @@ void check_presence(const std::vector<NamedFiles>& maps, std::string_view field,
   }
 }
 
-/// Returns the ConfigMaps that the user names, by name: without duplicates, and in the order of their projection into
-/// /etc/slurm.
+/// Returns the ConfigMaps to which the user's spec refers, by name. They have no duplicates and are in the order of their
+/// projection into /etc/slurm.
 std::map<std::string_view, const NamedFiles*> maps_of_etc(const Observed& observed) {
   std::map<std::string_view, const NamedFiles*> out;
   for (const auto* maps :
@@ -92,7 +93,7 @@ void check_hidden(const Observed& observed, std::vector<Problem>& warnings) {
   }
 }
 
-/// Adds the users' files for slurmctld: see kUsers. If two files have the same name, the later ConfigMap wins.
+/// Adds the users' files for slurmctld: see kUsers. If several ConfigMaps have a file of one name, the last ConfigMap wins.
 void add_files(const Observed& observed, Rendered& out) {
   struct Source {
     std::string_view map;
@@ -143,7 +144,7 @@ void set_cluster(conf::Conf& out, const Observed& observed, const std::string& h
   out.set("SlurmctldPort", std::to_string(port));
 }
 
-/// Sets SlurmctldHost to all slurmctlds, each with its own address. A standby looks for the primary at the primary's address.
+/// Sets one SlurmctldHost for each slurmctld, with its own address. A standby connects to the primary at the primary's address.
 void add_hosts(conf::Conf& out, const std::vector<std::string>& pods, const std::string& ns) {
   for (const std::string& pod : pods) {
     const std::string host = pod + "(" + slurmctld_address(pod, ns) + ")";
@@ -153,8 +154,9 @@ void add_hosts(conf::Conf& out, const std::vector<std::string>& pods, const std:
       out.add("SlurmctldHost", host);
     }
   }
-  // The time for which a backup waits for the primary's answer. The backup also checks the primary's heartbeat, which is
-  // written four times in this time, with pauses in whole seconds: with less than 4, the primary would write it without pauses.
+  // SlurmctldTimeout is the time for which a backup waits for the primary's answer. The backup also checks the primary's
+  // heartbeat, which the primary writes four times per SlurmctldTimeout, with pauses in whole seconds. With a timeout below 4,
+  // the primary would write without pauses.
   out.set("SlurmctldTimeout", std::to_string(kSlurmctldTimeout));
 }
 
@@ -177,13 +179,13 @@ conf::Conf base_conf(const Observed& observed) {
   out.set("SlurmdUser", "root");
   out.set("SlurmdPort", std::to_string(api::kPortSlurmd));
   out.set("SlurmdSpoolDir", "/var/spool/slurmd");
-  // With 1, a node that is DOWN because it did not respond returns by itself, and other nodes stay DOWN. With 2, a node that an
-  // administrator has set DOWN would return at its next registration, and each reconfigure makes all slurmds register. The
-  // operator itself resumes nodes that Slurm has set DOWN for another cause.
+  // With 1, a node that is DOWN because it did not respond returns by itself, and a node that is DOWN for another reason stays
+  // DOWN. With 2, a node that an administrator has set DOWN would return at its next registration, and each reconfigure makes
+  // all slurmds register. If Slurm has set a node DOWN for another reason, the operator itself resumes the node.
   out.set("ReturnToService", "1");
-  // Dynamic nodes need room in the node table. This is the largest size without special cases in Slurm.
+  // Dynamic nodes need free entries in the node table. This is the largest size without special cases in Slurm.
   out.set("MaxNodeCount", "65533");
-  // With --systemd the daemons log to their standard error, the container's log. Only a sidecar needs a file.
+  // With --systemd, the daemons log to standard error, which is the container's log. Only a sidecar needs a log file.
   if (!spec.logfile.empty()) {
     out.set("SlurmctldLogFile", "/var/log/slurm/slurmctld.log");
     out.set("SlurmSchedLogFile", "/var/log/slurm/slurmctld.log");
@@ -200,27 +202,27 @@ void add_scripts(conf::Conf& out, const Observed& observed) {
   };
   add("PrologSlurmctld", kEtc, observed.prolog_slurmctld);
   add("EpilogSlurmctld", kEtc, observed.epilog_slurmctld);
-  // slurmd gets these scripts with the configuration, next to its slurm.conf, so their names have no path.
+  // slurmd gets these scripts together with its slurm.conf and stores them next to it, so their names have no path.
   add("Prolog", "", observed.prolog);
   add("Epilog", "", observed.epilog);
 }
 
-/// Returns what else has the NodeSet's name in Slurm: "a node", or "a worker of NodeSet ...". slurmctld does not start with a
-/// slurm.conf in which a NodeSet has the name of a node. nullopt: the name is free. "": this is unknown so far.
+/// Returns which object in Slurm already has the NodeSet's name: "a node", or "a worker of NodeSet ...". slurmctld does not
+/// start with a slurm.conf in which a NodeSet has the name of a node. nullopt: the name is free. "": not known yet.
 std::optional<std::string> find_namesake(const Observed& observed, const ConfigState& state, const std::string& name) {
   const auto maker = std::ranges::find_if(
       observed.nodesets, [&](const NodeSetFacts& nodeset) { return ordinal_of(name, nodeset.host_prefix).has_value(); });
   const bool workers_name = maker != observed.nodesets.end();
   std::string whose = workers_name ? "a worker of NodeSet " + maker->object : "a node";
-  // While Slurm does not answer, its last answer counts. Otherwise the file would change, and be offered anew, whenever Slurm
+  // While Slurm does not answer, its last answer counts. Otherwise the file would change, and be offered again, whenever Slurm
   // stops answering.
   if (slurm::has_answered(observed.snapshot) && observed.snapshot->node(name) != nullptr) return whose;
-  // While Slurm has not answered, it may have a node of this name: any node if a loaded configuration is known, and otherwise
-  // only a record of a worker.
+  // While Slurm has not answered, it might have a node of this name. If a loaded configuration is known, this might be any
+  // node. Otherwise, it can only be a record of a worker.
   const bool unknown = !slurm::has_answered(observed.snapshot) && state.exists() && !observed.restapis.empty() &&
                        (workers_name || !state.accepted_hash.empty());
   if (!unknown && !observed.worker_nodes.contains(name)) return {};
-  // A NodeSet that slurm.conf already has keeps the name: Slurm then accepts no worker of this name.
+  // If slurm.conf already has this NodeSet, the NodeSet keeps the name: Slurm then accepts no worker of this name.
   if (conf::parse(conf::Kind::kSlurm, slurm_conf(state.offered)).conf.record("NodeSet", name) != nullptr) return {};
   return unknown && !workers_name ? std::string() : whose;
 }
@@ -244,14 +246,14 @@ void add_nodesets(conf::Conf& out, const Observed& observed, const ConfigState& 
     out.add_record("NodeSet", name, "Feature=" + name);
     if (!nodeset.partition) continue;
     rendered.partitions[name] = nodeset.partition_config;
-    // If Slurm would reject a partition, keep its previous line: dropping it would end its jobs, and the rest must still be
-    // updated.
+    // If Slurm would reject a partition, the previous line of the partition stays. Without the line, slurmctld would end the
+    // partition's jobs. The rest of slurm.conf must still be updated.
     const core::Result<conf::Entry> line = nodeset.partition_error.empty()
                                                ? partition_line(name, nodeset.partition_config)
                                                : core::fail(core::ErrorCode::kInvalid, nodeset.partition_error);
     const bool left_out = state.leaves_out(name, nodeset.partition_config);
     if (line && !left_out) {
-      // The partition of a NodeSet that is being deleted is drained, because jobs that are submitted to it would never start.
+      // The partition of a NodeSet that is being deleted is drained, because newly submitted jobs would never start there.
       out.add(nodeset.ending ? drained(*line) : *line);
     } else {
       const auto files = left_out || !state.accepted_hash.empty() ? state.accepted_files() : state.offered;
@@ -260,13 +262,13 @@ void add_nodesets(conf::Conf& out, const Observed& observed, const ConfigState& 
         out.add(*entry);
       } else if (left_out && (state.accepted_hash.empty() ? has_run(observed, state)
                                                           : observed.workers_registered && slurmctld_crashes(observed))) {
-        // The settings with which slurmctld runs are unknown, but it may have jobs in this partition. A partition without
-        // settings keeps all of them.
+        // The settings with which slurmctld runs are unknown, but slurmctld might have jobs in this partition. A partition line
+        // without settings lets all of these jobs stay.
         out.add_record("PartitionName", name, "Nodes=" + name);
       }
     }
     std::string wrong = line ? "" : line.error().message;
-    // The partition is the cause only if it was refused alone. Until then, the cause is being determined.
+    // The partition is the cause only if it was refused alone. Until then, the operator is still determining the cause.
     const LeftOut* known = state.known_against(name, nodeset.partition_config);
     if (line && known != nullptr && !known->refusal.empty()) {
       wrong = "slurmctld refuses it, and keeps the previous configuration: " + known->refusal +
@@ -285,9 +287,9 @@ void add_nodesets(conf::Conf& out, const Observed& observed, const ConfigState& 
   }
 }
 
-/// Keeps the lines of NodeSets that are gone while some of their workers remain. This happens after `kubectl delete
+/// Retains the lines of NodeSets that are gone while some of their workers remain. This happens after `kubectl delete
 /// --cascade=orphan`, or if somebody removes the finalizer. The lines stay as slurmctld accepted them, because slurmctld ends
-/// the jobs of a partition that is removed.
+/// the jobs of a partition whose line is removed.
 void keep_left_nodesets(conf::Conf& out, const Observed& observed, const ConfigState& state, Rendered& rendered) {
   if (observed.left_nodesets.empty()) return;
   const auto files = state.accepted_hash.empty() ? state.offered : state.accepted_files();
@@ -309,8 +311,8 @@ void keep_left_nodesets(conf::Conf& out, const Observed& observed, const ConfigS
   }
 }
 
-/// Returns a problem if the user disables HTTP in slurmctld and slurmd while pods have HTTP probes. The kubelet would consider
-/// these daemons dead and end them with their jobs.
+/// Returns a problem if the user's slurm.conf disables HTTP in slurmctld and slurmd while pods have HTTP probes. The kubelet
+/// would consider these daemons dead and kill them together with their jobs.
 std::optional<conf::Problem> probes_problem(const Observed& observed, const conf::Conf& user) {
   if (observed.http_probed.empty()) return {};
   constexpr std::string_view kKey = "CommunicationParameters", kWord = "disable_http";
@@ -334,7 +336,7 @@ std::string cgroup_conf(const Observed& observed) {
   return std::string(kDefaultCgroupConf);
 }
 
-/// Returns everything apart from slurm.conf that slurmctld reads when it reconfigures.
+/// Returns all inputs of a reconfigure except slurm.conf.
 std::string other_inputs(const Observed& observed, const std::string& topology) {
   core::Json out = core::Json::object();
   for (const NamedFiles& map : observed.config_files) out["files"][map.name] = map.files;
@@ -343,7 +345,8 @@ std::string other_inputs(const Observed& observed, const std::string& topology) 
       if (!map.binary.empty()) out["binary"][map.name] = map.binary;
     }
   }
-  // slurmctld sends these scripts to slurmds with the configuration. It reads its own scripts only when it runs them.
+  // slurmctld sends these scripts to slurmds with the configuration. In contrast, slurmctld reads its own scripts only when it
+  // runs them.
   for (const NamedFiles& map : observed.prolog) out["prolog"][map.name] = map.files;
   for (const NamedFiles& map : observed.epilog) out["epilog"][map.name] = map.files;
   if (observed.jwks) out["jwks"] = observed.jwks->files;
@@ -397,9 +400,9 @@ std::string own_map_named(const Observed& observed) {
   return "";
 }
 
-// The command in the hint leaves out two kinds of lines that are not errors. Lines with ### are a banner, which slurmctld logs
-// at each start if others may write to its volume. After a rollback, each slurmd has another slurm.conf for a moment, which
-// slurmctld logs as an error of each node.
+// The command in the hint filters out two kinds of lines that are not errors. Lines with ### are a banner, which slurmctld logs
+// at each start if users other than its own can write to its volume. After a rollback, each slurmd has another slurm.conf for a
+// moment, which slurmctld logs as an error of each node.
 std::string log_hint(const Observed& observed, std::string_view refusal) {
   if (refusal.starts_with(kEndsWithIt)) return "";
   const kube::ObjectMeta& meta = observed.object->meta;
@@ -496,7 +499,7 @@ Rendered render_config(const Observed& observed, const ConfigState& state) {
   out.files[std::string(kSlurmConf)] = text + conf::marker_partition(slurm::Owner::kOperator, out.hash) + "\n";
   if (std::string cgroup = cgroup_conf(observed); !cgroup.empty()) out.files[std::string(kCgroupConf)] = std::move(cgroup);
   if (!topology.text.empty()) out.files[std::string(kTopologyYaml)] = std::move(topology.text);
-  // The pod is kept, and slurmctld would not start in this pod without this file.
+  // The present pod is retained, and slurmctld would not start in this pod without topology.yaml.
   if (const std::string* kept = file_copy(state, kTopologyYaml); out.keeps_pod && kept != nullptr)
     out.files.emplace(std::string(kUsers) + std::string(kTopologyYaml), *kept);
   return out;

@@ -17,47 +17,49 @@ inline constexpr std::string_view kNodeSetNameTaken = "NodeSetNameTaken";
 
 struct ConfigState;
 
-/// `files` includes the users' files (kUsers in rollout.hpp), and is empty when there are problems.
+/// The rendered files and their problems. `files` includes users' files (kUsers in rollout.hpp). It is empty if there are
+/// problems.
 struct Rendered : slurm::rollout::Wanted {
-  /// spec.partition.config of the NodeSets with a partition, by the partition's name.
+  /// Maps the name of each NodeSet partition to the spec.partition.config of its NodeSet.
   std::map<std::string, std::string> partitions;
-  /// Items that no resource asks for any more, but that the files must keep, mostly because jobs use them.
+  /// Items that no resource requests any more but that must stay in the files, mostly because jobs use these items.
   std::vector<Withheld> withheld;
-  std::string slurmdbd;  ///< slurmdbd according to spec.accountingRef, as "host:port"; "": none.
-  /// True if topology.yaml may change when the nodes of Slurm change.
+  std::string slurmdbd;  ///< "host:port" of the slurmdbd from spec.accountingRef. "": none.
+  /// True if topology.yaml depends on the nodes of Slurm and so might change when these nodes change.
   bool topology_may_change = false;
-  /// True if slurmctld's pod must stay: slurmctld would not start with the files that the spec wants mounted. See topology.hpp.
+  /// True if slurmctld's pod must not be replaced: slurmctld would not start with the files that the new pod mounts. See
+  /// topology.hpp.
   bool keeps_pod = false;
-  /// The problems that prevent the files: a malformed extraConf with its line, a missing ConfigMap.
+  /// Problems because of which no files are rendered: a malformed extraConf (with the line number), a missing ConfigMap.
   std::vector<Problem> problems;
-  /// Problems that are reported, but do not prevent the files.
+  /// Problems that are reported. The files are rendered nevertheless.
   std::vector<Problem> warnings;
   [[nodiscard]] bool ok() const { return problems.empty(); }
 };
 
-/// Renders the configuration. If Slurm would reject a partition, or `state` leaves it out, uses the line that slurmctld last
-/// accepted for the partition, or no line if there is none.
+/// Renders the configuration. If Slurm would reject a partition, or if `state` leaves the partition out, the file has the
+/// partition line that slurmctld last accepted. If slurmctld has accepted no line, the file does not have the partition.
 Rendered render_config(const Observed& observed, const ConfigState& state);
 
-/// Renders the slurm.conf for the slurmrestd of a slurmctld outside of Kubernetes, with the lines of spec.extraConf. slurmctld
-/// itself does not read this file.
+/// Renders the slurm.conf for a slurmrestd whose slurmctld runs outside of Kubernetes. Includes the lines of spec.extraConf.
+/// slurmctld itself does not read this file.
 Rendered render_external(const Observed& observed);
 
-/// Returns the name of a ConfigMap that the spec lists as the user's although the operator writes it, or "". Each write of that
-/// ConfigMap would change the configuration and so cause another write.
+/// Returns the name of a ConfigMap that the operator writes and that the spec wrongly lists as a ConfigMap of the user, or "".
+/// Each write of that ConfigMap would change the configuration and so cause another write.
 std::string own_map_named(const Observed& observed);
 
-/// Returns, for a message, where to find the cause of slurmctld's refusal: over REST, slurmctld reports only that it refuses,
-/// and the cause is in its log. Returns "" for a slurmctld that has ended, because its termination message is reported and its
-/// log is gone with its pod.
+/// Returns, for a message, where to find the cause of slurmctld's refusal: over REST, slurmctld reports only the refusal, and
+/// the cause is in its log. Returns "" if slurmctld has ended: its termination message is reported instead, and its log is gone
+/// with its pod.
 std::string log_hint(const Observed& observed, std::string_view refusal);
 
-/// Returns, for a message, the nodes that topology.yaml names and Slurm does not know, or "". slurmctld reports these nodes
-/// only in its log.
+/// Returns a text for a message that lists the nodes that are in topology.yaml but unknown to Slurm, or "". slurmctld reports
+/// these nodes only in its log.
 std::string topology_hint(const Observed& observed);
 
-/// Returns a digest of the scripts that slurmctld itself runs, or "". A change of the scripts needs a fresh volume but no
-/// reconfigure.
+/// Returns a digest of the scripts that slurmctld itself runs, or "". After a change of the scripts, the volume must be
+/// refreshed, but slurmctld need not be reconfigured.
 std::string scripts_digest(const Observed& observed);
 
 }  // namespace op::controller

@@ -1,4 +1,4 @@
-// Declares what the controller of Controllers reads, what wakes it, and the rights that it needs.
+// Declares which objects the controller of Controllers reads, which changes start a pass, and the RBAC rights that it needs.
 #include <algorithm>
 
 #include "api/well_known.hpp"
@@ -31,7 +31,7 @@ bool some_appears_or_goes(const slurm::Change& change) {
                              [&](const std::string& node) { return has(change.before, node) != has(change.now, node); });
 }
 
-/// True if a change of the Accounting may change slurm.conf.
+/// True if a change of the Accounting might change slurm.conf.
 bool accounting_changed(const Object& before, const Object& after) {
   const auto serving = [](const Object& accounting) -> std::string {
     const core::Json* conditions = core::find(accounting.body, {"status", "conditions"});
@@ -128,8 +128,8 @@ ControllerController::ControllerController(Wiring& wiring, std::string cluster_d
         return keys;
       },
       [](const kube::NodeRecord& before, const kube::NodeRecord& after) { return before.meta.labels != after.meta.labels; });
-  // If workers exist whose NodeSet is gone, slurm.conf keeps the partition of that NodeSet. If workers have HTTP probes, a
-  // parameter of the user's slurm.conf is refused.
+  // If workers exist whose NodeSet is gone, slurm.conf retains the partition of that NodeSet. If workers have HTTP probes, the
+  // user's slurm.conf must not set disable_http.
   wiring.wakes<PodRecord>(
       *this, caches_.pods,
       [this](const PodRecord& pod) -> Keys {
@@ -140,7 +140,7 @@ ControllerController::ControllerController(Wiring& wiring, std::string cluster_d
       },
       appears_or_goes);
 
-  // A condition on a worker's pod shows since when Slurm has had its node. The NodeSet controller sets it.
+  // The NodeSet controller sets a condition on a worker's pod, which shows since when Slurm has had the worker's node.
   wiring.wakes<PodRecord>(
       *this, caches_.pods,
       [this](const PodRecord& pod) -> Keys {
@@ -153,7 +153,8 @@ ControllerController::ControllerController(Wiring& wiring, std::string cluster_d
       });
 
   wiring.wakes_on_slurm(name(), [this](const slurm::Change& change, const kube::Key& key) -> Keys {
-    // The Controller deletes records that NodeSets left behind, so nodes that no NodeSet claims wake it.
+    // The Controller deletes node records that NodeSets left behind, so a change of a node that no NodeSet claims starts a
+    // pass.
     const bool concerned = change.health || change.partitions ||
                            claims_of(change, caches_.nodesets.by_index(kIndexController, key.str())).unclaimed ||
                            (some_appears_or_goes(change) && gives_places(caches_.config_maps, key));

@@ -14,8 +14,9 @@
 namespace op::controller {
 namespace {
 
-/// Removes `maxUnavailable`, which the Go operator or an earlier release set. The API server refuses it together with
-/// `minAvailable`, but server-side apply keeps fields of other managers. With neither of the two, no eviction is allowed.
+/// Removes `maxUnavailable`, which the Go operator or an earlier release set. The API server refuses a budget with both
+/// `maxUnavailable` and `minAvailable`, but server-side apply retains fields of other managers. With neither field, no eviction
+/// is allowed.
 std::optional<plan::Step> drop_max_unavailable(const kube::Object* budget) {
   constexpr const char* kField = "maxUnavailable";
   if (budget == nullptr || budget->meta.terminating() || core::find(budget->body, {"spec", kField}) == nullptr) return {};
@@ -26,8 +27,8 @@ std::optional<plan::Step> drop_max_unavailable(const kube::Object* budget) {
                                             kube::PatchType::kJson)};
 }
 
-/// Returns the workers' PodDisruptionBudget. nullopt: unknown yet. Null: there is none. If the cache has none, reads it live,
-/// because a budget of the Go operator lacks the labels by which our cache selects.
+/// Returns the workers' PodDisruptionBudget. nullopt: not known yet. Null: it does not exist. If the cache does not have the
+/// budget, reads it live, because a budget of the Go operator lacks the labels by which our cache selects.
 std::optional<kube::ObjectPtr> find_budget(Draft& draft) {
   constexpr core::Duration kReadAgain{5000};
   const Observed& observed = draft.observed;
@@ -68,7 +69,7 @@ bool claim_goes(const Observed& observed) {
 
 bool state_at_stake(const Observed& observed) {
   if ((observed.controller.spec.persistence.enabled && !claim_goes(observed)) || !observed.stateful_set) return false;
-  // A slurmctld that crashes repeatedly still has the state with which it served, because only its container is restarted.
+  // A slurmctld that crashes repeatedly still has the state with which it served, because only the container is restarted.
   const kube::PodRecord* pod = running_pod(observed);
   const std::string served_by = read_config_state(observed.config_map.get()).served_by;
   const bool served = pod != nullptr && !served_by.empty() && served_by == pod->meta.uid;
@@ -96,7 +97,7 @@ Keyring plan_copy(Draft& draft) {
   if (keyring.rotation) {
     for (plan::Step& step : keyring.rotation->witnesses) draft.plan.lane("witnesses").add(std::move(step));
   }
-  // Workers that are deleted do not wake the Controller.
+  // The deletion of a worker does not start a pass for the Controller.
   if (keyring.problem) draft.plan.wake_after(kLookAgain, "whom another key would cut off may be gone");
   return keyring;
 }
@@ -166,8 +167,8 @@ void plan_status(Draft& draft, Conditions conditions, bool ready) {
   if (!ready && draft.waiting.empty() && !draft.blocked && made) draft.waiting = "slurmctld is starting";
   set_summary(conditions, ready, draft.problems, draft.waiting);
   const kube::Object& object = *draft.observed.object;
-  // Adding the finalizer in this pass changes the resourceVersion that the status write depends on. The status follows in the
-  // next pass.
+  // Adding the finalizer in this pass changes the resourceVersion on which the status write depends. So the status is written
+  // in the next pass.
   if (draft.plan.lanes().contains("guard")) return;
   // A refused configuration has an event of its own, so it needs no event about the condition Degraded.
   const api::Condition* degraded = api::find_condition(conditions.all(), api::kConditionDegraded);

@@ -1,5 +1,5 @@
-// Plans for a slurmctld outside of Kubernetes, which the operator does not run. The operator sends requests to it and creates
-// the objects in Kubernetes that workers need. It does not change the configuration, keys or state of that slurmctld.
+// Plans for a slurmctld outside of Kubernetes, which the operator does not run. The operator sends requests to this slurmctld
+// and creates the Kubernetes objects that workers need. It does not change the configuration, keys or state of this slurmctld.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,8 +24,8 @@ std::string address(const Observed& observed) {
   return controller_endpoint(observed.controller.spec, observed.object->meta.ns, observed.object->meta.name).str();
 }
 
-/// Returns the problems of the keys. The user must provide the keys of the external slurmctld, because it would not accept
-/// generated keys.
+/// Returns the problems of the keys. The user must provide the keys of the external slurmctld, because this slurmctld would not
+/// accept generated keys.
 std::vector<Problem> external_key_problems(const Observed& observed) {
   std::vector<Problem> out;
   const char* jwt_field = observed.controller.spec.jwt_hs256_key_ref && !observed.controller.spec.jwt_key_ref
@@ -43,7 +43,7 @@ std::vector<Problem> external_key_problems(const Observed& observed) {
   return out;
 }
 
-/// Returns the fields that have no effect, such as those for running slurmctld.
+/// Returns the spec fields that have no effect for an external slurmctld, such as those for running slurmctld.
 std::vector<std::string> ignored_fields(const Observed& observed) {
   const api::ControllerSpec& spec = observed.controller.spec;
   const core::Json none = core::Json::object();
@@ -72,7 +72,7 @@ std::vector<std::string> ignored_fields(const Observed& observed) {
   return out;
 }
 
-/// Reports missing partitions of NodeSets. The operator does not write slurm.conf here, so a person has to add them.
+/// Reports missing partitions of NodeSets. The operator does not write an external slurm.conf, so a person has to add them.
 void find_missing_partitions(Draft& draft) {
   const Observed& observed = draft.observed;
   if (!observed.snapshot || !observed.snapshot->complete()) return;
@@ -98,7 +98,7 @@ void find_missing_partitions(Draft& draft) {
                                lines});
 }
 
-/// True if slurmctld answers or did recently: a single failed request does not count.
+/// True if slurmctld answers or answered recently. So a single failed request does not count as silence.
 bool answers(Draft& draft) {
   constexpr core::Duration kPatience{30000};
   const plan::Context& context = draft.observed.context;
@@ -111,7 +111,7 @@ bool answers(Draft& draft) {
   return true;
 }
 
-/// Reports a slurmctld that the operator ran under this name for an earlier Controller.
+/// Reports that slurmctld's StatefulSet or pod of an earlier Controller of this name still exists.
 void tell_own_slurmctld(Draft& draft) {
   const std::string name = controller_object_name(draft.observed.object->meta.name);
   draft.problems.push_back(

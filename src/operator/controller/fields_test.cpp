@@ -11,7 +11,7 @@ using namespace op::testing;
 
 const kube::Key kKey{"default", "x"};
 
-/// Creates a ready pod for each StatefulSet, and replaces a pod of another template. After that, slurmctld has loaded the
+/// Creates a ready pod for each StatefulSet, and replaces a pod that has another template. After that, slurmctld has loaded the
 /// present files.
 void start_pods(World& world) {
   for (const char* name : {"x-controller", "x-controller-backup"}) {
@@ -89,7 +89,7 @@ TEST(Fields, EachOfAControllerHasAnEffectThatIsTakenBack) {
   for (const char* ref :
        {"slurmKeyRef", "jwtKeyRef", "jwtHs256KeyRef", "jwksKeyRef", "sssdConfRef", "metrics.serviceMonitor.tokenSecretRef"})
     wanted[std::string(ref) + ".optional"] = "told";
-  // These fields describe the claim that is made if none is named.
+  // These fields describe the claim that the StatefulSet creates if the spec names no existing claim.
   for (const char* field : {"accessModes", "dataSource", "dataSourceRef", "resources", "selector", "storageClassName",
                             "volumeAttributesClassName", "volumeMode", "volumeName"})
     wanted[std::string("persistence.") + field] = "no effect";
@@ -103,7 +103,8 @@ TEST(Fields, EachOfAControllerThatIsNearlyEmptyHasAnEffectThatIsTakenBack) {
                         {"externalConfig", "no effect"},
                         {"jwtHs256KeyRef.optional", "told"},
                         {"reconfigure", "no effect"}};  // Has an effect only with inplaceReconfigure.
-  // The claim is created only once, so its fields are compared between worlds: see scenario persistence_fixed.
+  // The claim is created only once. So this test skips the claim's fields, and scenario persistence_fixed compares them between
+  // worlds.
   EXPECT_EQ(field_findings("Controller", base, kStates, {"persistence"}), wanted);
 }
 

@@ -25,7 +25,7 @@ std::string in_template(const kube::Object& stateful_set) {
   return core::get_string(stateful_set.body, {"spec", "template", "metadata", "annotations", api::kAnnotationSlurmKeyHash});
 }
 
-/// Returns the digest of slurmctld's key. "": unknown, because there is no StatefulSet of slurmctld, or because another
+/// Returns the digest of slurmctld's key. "": the key is unknown, because slurmctld has no StatefulSet or because another
 /// operator created the StatefulSet.
 std::string in_force(const Observed& observed) {
   if (!observed.stateful_set || observed.stateful_set->meta.annotation(kube::kIntentHash).empty()) return "";
@@ -37,8 +37,8 @@ bool loses_jobs(const Observed& observed) {
   return is_true(observed.object->meta.annotation(api::kAnnotationLoseJobs));
 }
 
-/// Returns the jobs for which `counts` is true, from Slurm's last answer. Returns none if Slurm does not answer and a user
-/// accepts the loss of jobs.
+/// Returns the jobs in Slurm's last answer for which `counts` is true. Returns none if Slurm does not answer and a user accepts
+/// the loss of jobs.
 std::vector<std::string> jobs(const Observed& observed, bool (*counts)(const slurm::Job&)) {
   std::vector<std::string> out;
   if (!observed.snapshot || (!answers(observed) && loses_jobs(observed))) return out;
@@ -48,7 +48,8 @@ std::vector<std::string> jobs(const Observed& observed, bool (*counts)(const slu
   return out;
 }
 
-/// True if slurmctld has served with the key in force. If the keys cannot be compared, true if it has served with any key.
+/// True if slurmctld has served with the key in force. If the keys cannot be compared, true if slurmctld has served with any
+/// key.
 bool has_served(const Observed& observed) {
   const ConfigState state = read_config_state(observed.config_map.get());
   const std::string runs = in_force(observed);
@@ -56,25 +57,25 @@ bool has_served(const Observed& observed) {
   return state.served_key == runs;
 }
 
-/// True if Slurm does not answer although it may have jobs on nodes outside of Kubernetes, or of workers that were removed by
-/// force. False if slurmctld crashes or has not started in its pod, and never served with the key in force: then it has no
-/// jobs, and the key may be the cause. False without a RestApi, because Slurm can then never be asked. False if a user accepts
-/// the loss of jobs.
+/// True if Slurm does not answer although it might have jobs on nodes outside of Kubernetes, or on nodes of workers that were
+/// removed by force. False if slurmctld crashes or has not started in its pod, and never served with the key in force: then
+/// slurmctld has no jobs, and the key can be the cause. False without a RestApi, because the operator can then never ask Slurm.
+/// False if a user accepts the loss of jobs.
 bool unheard(const Observed& observed) {
   if (observed.restapis.empty() || answers(observed) || loses_jobs(observed)) return false;
   return has_state(observed) || has_served(observed);
 }
 
-/// Returns the daemons and jobs that must have ended before another key may be used, with what users can do about it. "": none.
-/// Slurm is asked as well, because the cache of pods may be behind and there may be daemons outside of Kubernetes. While Slurm
-/// does not answer, its last answer still proves that a job exists, but not that there is none.
+/// Returns the daemons and jobs that must have ended before another key can be used, and what users can do about them. "":
+/// none. The operator also asks Slurm, because the cache of pods may be behind and there may be daemons outside of Kubernetes.
+/// While Slurm does not answer, its last answer still proves that a job exists, but does not prove that no job exists.
 std::string waits_for(const Observed& observed, bool state_at_stake) {
   const std::string lose = std::string(api::kAnnotationLoseJobs) + ": \"true\"";
   std::string out;
   const auto add = [&](const std::string& what) { out += (out.empty() ? "" : "; ") + what; };
   if (observed.stopped) add("the stop switch (remove the annotation " + std::string(api::kAnnotationStopDeletions) + ")");
   if (!observed.workers.empty()) add("workers (scale all NodeSets to 0): " + some_of(observed.workers));
-  // With an external slurmctld, these keys matter only to jobs on workers.
+  // If slurmctld is external, these keys matter only to jobs on workers.
   if (observed.controller.spec.external) return out;
   const auto running = jobs(observed, [](const slurm::Job& job) { return job.holds_nodes(); });
   if (!running.empty()) add("jobs on nodes (let them end, or cancel them): " + some_of(running));
@@ -92,7 +93,7 @@ std::string waits_for(const Observed& observed, bool state_at_stake) {
   return out;
 }
 
-/// Returns the recipe for a Secret's value that is a copy of the key.
+/// Returns the recipe for a value in a Secret. The value is a copy of the key in `source`.
 Json copy_of(const SecretFacts& source) {
   return {{"$copy", key_in(source, source.ref.key)}};
 }
@@ -101,7 +102,7 @@ Json data_of(const Observed& observed) {
   return {{observed.keyring.ref.key, copy_of(observed.slurm_key)}};
 }
 
-/// Returns the metadata of the copy. `content`: SecretFacts::content of the copy's data, as they are now or after the write.
+/// Returns the metadata of the keyring. `content`: SecretFacts::content of the keyring's data, at present or after the write.
 Json metadata(const Observed& observed, const std::string& digest, const std::string& content) {
   const kube::ObjectMeta& meta = observed.object->meta;
   kube::StringMap notes{{std::string(api::kAnnotationSlurmKeyHash), digest},
@@ -124,10 +125,10 @@ plan::Step create(const Observed& observed) {
           kube::create(kube::resources::kSecret, std::move(secret))};
 }
 
-/// Whether slurmctld's pod is replaced even if the key has the same digest.
+/// Whether slurmctld's pod is replaced although the digest of the key has not changed.
 enum class Template { kAsItIs, kAnew };
 
-/// Returns the step that patches the copy. If `data` is not null, the patch replaces the data and ends a rotation.
+/// Returns the step that patches the keyring. If `data` is not null, the patch replaces the data and ends a rotation.
 plan::Step patch(const Observed& observed, const std::string& digest, const std::string& content, Json data, const char* why,
                  Template pod = Template::kAsItIs) {
   Json change{{"metadata", metadata(observed, digest, content)}};
@@ -153,8 +154,8 @@ bool is_keyring(const Observed& observed) {
   return copy.label(api::kLabelName) == kAppController && copy.label(api::kLabelInstance) == observed.object->meta.name;
 }
 
-/// True if the keyring is about to be deleted: it is terminating, or it belongs to an earlier Controller of this name. If only
-/// that Controller was deleted, its keyring has no owner.
+/// True if the keyring is about to be deleted: it is terminating, or it belongs to an earlier Controller of this name. If that
+/// Controller was deleted alone (cascade=orphan), its keyring has no owner.
 bool goes(const Observed& observed) {
   const kube::OwnerReference* owner = observed.keyring.meta->controller_owner();
   return observed.keyring.meta->terminating() || (owner != nullptr && owner->uid != observed.object->meta.uid);
@@ -192,8 +193,8 @@ Problem edited(const Observed& observed) {
               observed.object->meta.ns, observed.keyring.ref.secret, source_text(observed))};
 }
 
-/// True if the condition KeyChanged shows that new data in the user's Secret are not in use yet. If there is neither a
-/// StatefulSet nor a copy, only this condition shows it.
+/// True if the condition KeyChanged shows that new data in the user's Secret are not in use yet. If neither the StatefulSet nor
+/// the keyring exists, only this condition shows that.
 bool other_data_waited(const Observed& observed) {
   return api::find_condition(observed.controller.status.conditions, api::kConditionKeyChanged) != nullptr;
 }
@@ -212,21 +213,21 @@ Keyring without_copy(const Observed& observed, bool state_at_stake) {
   return out;
 }
 
-/// True if the copy names its owner, its source, and the data that it was made with.
+/// True if the keyring's metadata name the owner, the source key, and the data with which the keyring was made.
 bool labelled(const SecretFacts& copy) {
   return !copy.digest.empty() && copy.meta->controller_owner() != nullptr &&
          !copy.meta->annotation(api::kAnnotationDataHash).empty();
 }
 
-/// True if the copy was edited and the user's Secret has the data that the copy had before the edit. The Secret may be another
-/// object than before.
+/// True if the keyring was edited and the user's Secret has the data that the keyring had before the edit. The user may have
+/// replaced the Secret object since.
 bool has_former_data(const Observed& observed) {
   return observed.keyring.edited && observed.keyring.meta->annotation(api::kAnnotationDataHash) ==
                                         keyring_note(observed.object->meta.uid, observed.slurm_key.content);
 }
 
-/// Continues a rotation. If the rotation cannot continue and no running daemon depends on it, ends the rotation at once. That
-/// restarts slurmctld, because slurmctld may have loaded the files of any step.
+/// Continues a rotation. If the rotation cannot continue and no running daemon depends on it, ends the rotation at once. This
+/// end restarts slurmctld, because slurmctld might have loaded the files of any step.
 void go_on(const Observed& observed, bool state_at_stake, Keyring& out) {
   const SecretFacts& copy = observed.keyring;
   const bool begins = copy.rotation->begins();
@@ -252,7 +253,7 @@ Keyring with_copy(const Observed& observed, bool state_at_stake) {
   if (copy.usable() && copy.rotation) {
     go_on(observed, state_at_stake, out);
   } else if (copy.edited && !copy.meta->annotation(api::kAnnotationKeyRotation).empty()) {
-    // The copy was edited during a rotation, so it is unknown which step's files each daemon has loaded.
+    // The keyring was edited during a rotation, so it is unknown which step's files each daemon has loaded.
     out.waits_for = waits_for(observed, state_at_stake);
     if (!out.waits_for.empty() || !source.usable()) {
       out.problem = edited(observed);

@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* kMetricsType = "MetricsType";
 constexpr const char* kOpenMetrics = "metrics/openmetrics";
-/// Earlier releases of slurmctld do not start with MetricsType.
+/// Releases of slurmctld before 25.11 do not start if slurm.conf has MetricsType.
 constexpr ImageRelease kFirstWithMetrics{25, 11};
 
 bool monitored(const Observed& observed, const ConfigState& state) {
@@ -21,7 +21,7 @@ bool monitored(const Observed& observed, const ConfigState& state) {
   return metrics.enabled && metrics.service_monitor.enabled && metrics_refused(observed, state).empty();
 }
 
-/// True if this Controller, not a user, created the ServiceMonitor.
+/// True if this Controller created the ServiceMonitor. False if a user did.
 bool is_ours(const Observed& observed) {
   const kube::OwnerReference* owner = observed.service_monitor ? observed.service_monitor->meta.controller_owner() : nullptr;
   return owner != nullptr && owner->uid == observed.object->meta.uid;
@@ -34,7 +34,7 @@ core::Json endpoint(const api::ServiceMonitor& monitor, const api::MetricEndpoin
   };
   add("interval", of.interval, monitor.interval);
   add("scrapeTimeout", of.scrape_timeout, monitor.scrape_timeout);
-  // Two Services have these labels and this port. Without this rule, each path would be scraped twice.
+  // Two Services have these labels and this port. Without this rule, Prometheus would scrape each path twice.
   out["relabelings"] = core::Json::array(
       {{{"action", "keep"}, {"sourceLabels", core::Json::array({"__meta_kubernetes_service_name"})}, {"regex", service}}});
   if (monitor.token_secret_ref) {
@@ -62,7 +62,7 @@ std::string metrics_refused(const Observed& observed, const ConfigState& state) 
   if (release != ImageRelease{}) {
     return "slurmctld " + to_string(release) + " has no metrics: Slurm has them from 25.11 on";
   }
-  // If slurmctld was seen to serve metrics, they stay enabled while it does not answer.
+  // If slurmctld was seen to serve metrics, the metrics stay enabled while slurmctld does not answer.
   const slurm::conf::Conf offered = slurm::conf::parse(slurm::conf::Kind::kSlurm, slurm_conf(state.offered)).conf;
   if (offered.get(kMetricsType) || (observed.snapshot && observed.snapshot->capabilities.metrics)) return "";
   return "the tag of the image " + image +
@@ -86,7 +86,8 @@ core::Json build_service_monitor(const Observed& observed) {
     for (const char* path : {"/metrics/jobs", "/metrics/nodes", "/metrics/partitions", "/metrics/scheduler"})
       endpoints.push_back(endpoint(monitor, {path, "", ""}, name));
   }
-  // A standby redirects Prometheus to the primary. Prometheus must not follow, because it has the primary's metrics already.
+  // A standby redirects Prometheus to the primary. Prometheus must not follow the redirect, because it already scrapes the
+  // primary.
   if (backups(observed) > 0) {
     for (core::Json& one : endpoints) one["followRedirects"] = false;
   }

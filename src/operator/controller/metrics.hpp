@@ -21,8 +21,8 @@ core::Json build_service_monitor(const Observed& observed);
 /// Creates or deletes the ServiceMonitor.
 void plan_service_monitor(const Observed& observed, const ConfigState& state, plan::Plan& plan);
 
-/// Sets the condition MetricsServed if metrics are requested, or while an old ServiceMonitor exists. `loaded`: slurmctld runs
-/// with the wanted configuration.
+/// Sets the condition MetricsServed if metrics are requested, or while a ServiceMonitor from an earlier request exists.
+/// `loaded`: slurmctld runs with the wanted configuration.
 void set_metrics_condition(Conditions& conditions, const Observed& observed, const ConfigState& state, bool loaded);
 
 }  // namespace op::controller

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kMostParts = 200000, kDeepest = 32;
 
-/// Collects the names from the events of a YAML parser. It builds no tree, so the length of the text limits the cost.
+/// Collects the names from the events of a YAML parser. The reader builds no tree, so the length of the text bounds the cost.
 class Reader final : public YAML::EventHandler {
  public:
   NamedNodes found;
@@ -40,8 +40,8 @@ class Reader final : public YAML::EventHandler {
  private:
   struct Level {
     bool map = false;
-    bool at_value = false;  ///< In a map: the next part is the value of `key`.
-    std::string key{};      ///< In a list: the key of which the list is the value.
+    bool at_value = false;  ///< In a map: the next part of the YAML text is the value of `key`.
+    std::string key{};      ///< In a list: the key whose value is this list.
   };
   std::vector<Level> levels_;
   std::size_t parts_ = 0;

@@ -1,4 +1,5 @@
-// The nodes that a user's topology.yaml or topology.conf names. The text is untrusted: the cost is limited by its length.
+// Finds the nodes that a user's topology.yaml or topology.conf names. The text is untrusted, so the cost is bounded by its
+// length.
 #pragma once
 
 #include <string>
@@ -14,8 +15,8 @@ struct NamedNodes {
   bool all = false;                ///< The file has a flat topology, which contains every node.
 };
 
-/// Returns the values of `nodes` in any topology of a topology.yaml(5). Error: kInvalid for what cannot be parsed, for aliases,
-/// and for a text with deeper nesting or more parts than any such file has.
+/// Returns the values of `nodes` in all topologies of a topology.yaml(5). Error kInvalid: the text cannot be parsed, has
+/// aliases, or has deeper nesting or more parts than any topology.yaml needs.
 core::Result<NamedNodes> nodes_of_yaml(std::string_view text);
 
 /// Returns the values of Nodes= in a topology.conf(5).

@@ -49,8 +49,8 @@ bool owner_is_gone(const Caches& caches, const kube::PodRecord& worker) {
   return nodeset == nullptr || nodeset->meta.uid != owner->uid;
 }
 
-/// Returns the facts about a NodeSet. Parses only the fields for these facts, because a partition with jobs must not be removed
-/// if another field cannot be parsed.
+/// Returns the facts about a NodeSet. Parses only the fields for these facts: a partition with jobs must not be removed because
+/// another field cannot be parsed.
 NodeSetFacts nodeset_facts(const kube::Object& object) {
   NodeSetFacts facts{object.meta.name,   slurm_node_set_name(object), false, "", object.meta.terminating(), "",
                      host_prefix(object)};
@@ -67,14 +67,14 @@ NodeSetFacts nodeset_facts(const kube::Object& object) {
   return facts;
 }
 
-/// Returns Slurm's name of the cluster, even if other fields of the Controller cannot be parsed.
+/// Returns the name of the cluster in Slurm, even if other fields of the Controller cannot be parsed.
 std::string name_of(const kube::Object& controller) {
   const std::string given = core::get_string(controller.body, {"spec", "clusterName"});
   return given.empty() ? controller.meta.ns + "_" + controller.meta.name : given;
 }
 
-/// Returns the "ns/name" of an older Controller with the same cluster name, or "". Two clusters with the same name would be one
-/// cluster in accounting and reports.
+/// Returns the "ns/name" of an older Controller with the same cluster name, or "". Accounting and reports would treat two
+/// clusters with the same name as one cluster.
 std::string find_older_cluster(const Caches& caches, const Observed& self) {
   const kube::ObjectMeta& ours = self.object->meta;
   const std::string name = name_of(*self.object);
@@ -84,8 +84,8 @@ std::string find_older_cluster(const Caches& caches, const Observed& self) {
     if (theirs.uid == ours.uid || core::get_bool(other->body, {"spec", "external"}) ||
         !same_cluster_name(name_of(*other), name))
       continue;
-    // For two Controllers with one Accounting there is AccountingFacts::namesake: the Controller that has joined keeps the
-    // name, even if it is newer.
+    // Two Controllers with the same Accounting are handled by AccountingFacts::namesake: the Controller that has joined keeps
+    // the name, even if this Controller is newer.
     if (self.accounting && self.accounting->exists && accounting_ref(*other) == accounting_ref(*self.object)) continue;
     if (std::tie(theirs.created, theirs.ns, theirs.name) < std::tie(ours.created, ours.ns, ours.name))
       return theirs.key().str();
@@ -105,7 +105,7 @@ std::optional<AccountingFacts> read_accounting(const Caches& caches, kube::Recor
   out.slurmdbd = accounting_endpoint(accounting.spec, key.ns, key.name);
   out.external = accounting.spec.external;
   const api::Condition* serving = api::find_condition(accounting.status.conditions, api::kConditionServing);
-  // For an external slurmdbd, the condition counts only if it is about the present spec, which has the address.
+  // For an external slurmdbd, the condition counts only if it is about the present spec, because the spec has the address.
   out.serving = serving != nullptr && serving->status == api::ConditionStatus::kTrue &&
                 (!out.external || serving->observed_generation == object->meta.generation);
   out.terminating = object->meta.terminating();
@@ -132,11 +132,11 @@ std::optional<AccountingFacts> read_accounting(const Caches& caches, kube::Recor
   return out;
 }
 
-/// True if the node is DOWN, its comment or reason shows that it was a worker, and no NodeSet manages it any more.
+/// True if the node is DOWN, the node's comment or reason shows that the node was a worker, and no NodeSet manages it any more.
 bool left_behind(const Observed& observed, const slurm::Node& node) {
   if (node.state.base != "DOWN" || observed.worker_nodes.contains(node.name)) return false;
   const auto comment = worker_comment(node.comment);
-  // With host networking, a worker may be registered under another name.
+  // With host networking, a worker can be registered under a node name other than its pod's name.
   if (comment && std::ranges::find(observed.workers, core::get_string(*comment, {"podName"})) != observed.workers.end()) {
     return false;
   }
@@ -149,8 +149,8 @@ bool left_behind(const Observed& observed, const slurm::Node& node) {
   });
 }
 
-/// Returns the name in Slurm of a deleted NodeSet, derived from a worker of it. With host networking, the worker does not show
-/// the hostname in the NodeSet's template: the function then assumes that there is none.
+/// Returns the name in Slurm of a deleted NodeSet, derived from one of its workers. With host networking, a worker does not
+/// show the hostname in the NodeSet's template. The function then assumes that the template has no hostname.
 std::string slurm_name_by_worker(const kube::PodRecord& worker, const std::string& nodeset) {
   api::NodeSetSpec spec;
   if (worker.meta.name.starts_with(nodeset + "-")) {
@@ -161,8 +161,8 @@ std::string slurm_name_by_worker(const kube::PodRecord& worker, const std::strin
   return slurm_node_set_name(spec, nodeset);
 }
 
-/// Returns the pods that mount the Secret of the auth/slurm key itself instead of the keyring. slurmctld's pod may mount both,
-/// because the Secret may also have its JWT key.
+/// Returns the pods that mount the Secret of the auth/slurm key itself instead of the keyring. slurmctld's pod can mount both
+/// the Secret and the keyring, because the JWT key can be in the same Secret.
 std::vector<std::string> old_mounts(const Observed& observed, const std::vector<kube::PodPtr>& workers) {
   std::vector<std::string> out;
   for (const auto* pods : {&observed.pods, &workers}) {
@@ -201,8 +201,8 @@ std::vector<std::string> find_http_probed(const Observed& observed) {
   return out;
 }
 
-/// Returns the creation times of workers that may run but have not registered. Empty while Slurm does not answer, because it is
-/// then unknown which workers have registered.
+/// Returns the creation times of workers that might run but have not registered. Empty while Slurm does not answer, because it
+/// is then unknown which workers have registered.
 std::vector<core::WallTime> find_starting(const std::vector<kube::PodPtr>& workers, const slurm::SnapshotPtr& snapshot) {
   std::vector<core::WallTime> out;
   if (!snapshot || !snapshot->complete()) return out;
@@ -215,8 +215,8 @@ std::vector<core::WallTime> find_starting(const std::vector<kube::PodPtr>& worke
   return out;
 }
 
-/// Reads the ServiceMonitor if its kind exists. Without the Prometheus operator the kind does not exist, and a watch of it
-/// would never return anything.
+/// Reads the ServiceMonitor if its kind exists. Without the Prometheus operator, the kind does not exist, and a watch of the
+/// kind would never return anything.
 void read_service_monitor(kube::Recorder& recorder, Observed& out) {
   const api::Controller& controller = out.controller;
   const bool was = api::find_condition(controller.status.conditions, api::kConditionMetricsServed) != nullptr;
@@ -227,7 +227,7 @@ void read_service_monitor(kube::Recorder& recorder, Observed& out) {
   const kube::ObjectMeta& meta = out.object->meta;
   const kube::Named<kube::Object> named =
       recorder.object(resources::kServiceMonitor, {meta.ns, controller_object_name(meta.name)});
-  // The ServiceMonitor was not read yet, or the API server does not serve its kind yet.
+  // Either the ServiceMonitor was not read yet, or the API server does not serve the kind ServiceMonitor yet.
   if (named.presence == kube::Presence::kUnknown) out.service_monitors = kube::Presence::kUnknown;
   out.service_monitor = named.record;
 }
@@ -284,8 +284,8 @@ std::shared_ptr<const Observed> ControllerController::observe_typed(const kube::
   std::ranges::sort(nodesets, {}, [](const auto& item) { return item.first; });
   for (const auto& [order, nodeset] : nodesets) out->nodesets.push_back(nodeset_facts(*nodeset));
   for (const kube::ObjectPtr& restapi : caches_.restapis.by_index(kIndexController, out->cluster)) {
-    // In a foreground deletion, a RestApi exists until its slurmrestd is gone, which may wait for the Controller. So our
-    // finalizer on the RestApi, not its existence, shows whether it still serves.
+    // In a foreground deletion, a RestApi exists until its slurmrestd is gone, and this slurmrestd may be waiting for the
+    // Controller. So our finalizer on the RestApi, not the RestApi's existence, shows whether slurmrestd still serves.
     const bool serves = kube::has_finalizer(restapi->meta, api::kFinalizerRestApi);
     out->restapis.push_back({restapi->meta.name, restapi->meta.terminating() && serves});
   }
@@ -308,7 +308,7 @@ std::shared_ptr<const Observed> ControllerController::observe_typed(const kube::
     if (facts == out->nodesets.end()) {
       out->left_nodesets.emplace(slurm_name_by_worker(*pod, nodeset), nodeset);
     } else if (pod->meta.controller_owner() == nullptr) {
-      // Kubernetes has removed the owner of this worker: the NodeSet was deleted alone, with the finalizer "orphan".
+      // Kubernetes has removed this worker's owner reference: the NodeSet was deleted alone, with the finalizer "orphan".
       facts->ending = false;
     }
     if (!owner_is_gone(caches_, *pod)) continue;

@@ -1,5 +1,6 @@
-// The controller of Controllers: slurmctld and its configuration. A key is the "ns/name" of a Controller. It also writes the
-// objects that all NodeSets of a Controller share. declaration.cpp says which changes wake it.
+// The controller of the resource Controller: plans slurmctld and its configuration. The key of a pass is the "ns/name" of a
+// Controller. This controller also writes the objects that all NodeSets of a Controller share. declaration.cpp lists the
+// changes that start a pass.
 #pragma once
 
 #include <memory>
@@ -23,7 +24,7 @@ struct Caches {
   bool reads_nodes;
 };
 
-/// Finds the records of workers that no NodeSet manages any more, from the observed NodeSets, workers and Slurm nodes.
+/// Finds the node records of workers that no NodeSet manages any more, from the observed NodeSets, workers and Slurm nodes.
 [[nodiscard]] std::vector<StaleRecord> find_stale_records(const Observed& observed, const plan::Observing& observing);
 
 class ControllerController final : public kube::TypedController<Observed> {

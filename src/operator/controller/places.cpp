@@ -21,12 +21,13 @@
 namespace op::controller {
 namespace {
 
-/// New workers form a group. The group ends when no worker has come for kQuiet, or kGather after its first worker came.
+/// New workers form a group. The group is complete when no worker has joined for kQuiet, or kGather after its first worker
+/// joined.
 constexpr core::Duration kQuiet{3000}, kGather{30000};
-/// If workers come later, Places::due is set to a later time, but only if that time is later by at least this much.
+/// Further workers move Places::due to a later time, but only if the new time is later by at least kRenewal.
 constexpr core::Duration kRenewal{10000};
-/// The time between two checks whether jobs are still starting: kOften at first, and kSeldom after a minute. No event wakes the
-/// key when a job has started.
+/// The time between two checks whether jobs are still starting: kOften at first, and kSeldom after a minute. No event starts a
+/// pass when a job has started.
 constexpr core::Duration kOften{1000}, kSeldom{5000};
 constexpr core::Duration kLongestPlacesGap{30 * 60 * 1000};
 constexpr const char* kForPlaces = "for the places of workers";
@@ -34,7 +35,7 @@ constexpr const char* kForPlaces = "for the places of workers";
 /// The user's file that assigns places.
 struct TopologyOfUser {
   enum class Kind {
-    kNone,        ///< There is no file, or it names no nodes.
+    kNone,        ///< There is no file, or the file names no nodes.
     kUnknown,     ///< It is unknown whether there is a file.
     kUnreadable,  ///< The file cannot be parsed, because of `why`.
     kTooNew,      ///< This slurmctld does not read this kind of file.
@@ -43,10 +44,10 @@ struct TopologyOfUser {
   Kind kind = Kind::kNone;
   std::string file, why;
   core::HostSet nodes;
-  bool all = false;  ///< Nodes that the file does not name have a place as well.
+  bool all = false;  ///< Nodes that the file does not name also have a place.
 };
 
-/// True if slurmctld reads topology.conf. It does so only with certain settings in slurm.conf.
+/// True if slurmctld reads topology.conf. slurmctld does so only with certain values of TopologyPlugin in slurm.conf.
 bool reads_topology_conf(const ConfigState& state) {
   const auto plugin = slurm::conf::parse(slurm::conf::Kind::kSlurm, slurm_conf(state.offered)).conf.get("TopologyPlugin");
   return plugin && *plugin != "topology/flat" && *plugin != "topology/default";
@@ -58,12 +59,12 @@ TopologyOfUser topology_of_user(const Observed& observed, const ConfigState& sta
   if (observed.controller.spec.topology) return out;
   const std::string *yaml = nullptr, *conf = nullptr;
   if (knows_files(state.offered)) {
-    // The copies are read, because slurmctld may have refused the present files of the user's ConfigMaps.
+    // This code reads the copies, because slurmctld may have refused the present files of the user's ConfigMaps.
     yaml = file_copy(state, kTopologyYaml);
     conf = file_copy(state, "topology.conf");
   } else {
     if (mounts_copies(observed, state)) return {.kind = Kind::kUnknown, .file = {}, .why = {}, .nodes = {}};
-    // The ConfigMaps are sorted by name, as they are projected.
+    // The ConfigMaps are visited in the order of their names, in which they are also projected into the pod.
     std::map<std::string, const NamedFiles*> maps;
     for (const NamedFiles& map : observed.config_files) {
       if (map.presence != kube::Presence::kPresent) return {.kind = Kind::kUnknown, .file = {}, .why = {}, .nodes = {}};
@@ -100,13 +101,13 @@ TopologyOfUser topology_of_user(const Observed& observed, const ConfigState& sta
   return out;
 }
 
-/// The workers that Slurm has, by their places.
+/// The registered workers, grouped by whether they have their places.
 struct Census {
-  std::vector<std::string> waiting;   ///< The workers that do not have the places that the file gives them yet.
-  std::vector<std::string> nameless;  ///< The workers that the file does not name and that have no other place.
-  core::WallTime oldest{}, newest{};  ///< The times since which Slurm has had the workers that are new: see `fresh`.
+  std::vector<std::string> waiting;   ///< The workers that the file names and that do not have their places yet.
+  std::vector<std::string> nameless;  ///< The workers that the file does not name and that have no place from elsewhere.
+  core::WallTime oldest{}, newest{};  ///< The earliest and latest time since when Slurm has had a new worker. Valid if `fresh`.
   bool fresh = false;                 ///< Some workers, named in the file or not, have registered since `given_until`.
-  bool unseen = false;                ///< Slurm has the node of a worker, but the worker's pod does not show that yet.
+  bool unseen = false;  ///< Slurm has the node of a worker, but the condition on the worker's pod is still missing.
 };
 
 Census take_census(const Observed& observed, const TopologyOfUser& topology, const std::optional<Places>& places) {
@@ -122,7 +123,7 @@ Census take_census(const Observed& observed, const TopologyOfUser& topology, con
       out.unseen = true;
       continue;
     }
-    // A worker that the file does not name may have a place because a topology string was set for its node.
+    // A worker that the file does not name can still have a place, because somebody set a topology string for its node.
     const bool named = topology.nodes.has(name);
     if (!named && !topology.all && node->topology.empty()) out.nameless.push_back(name);
     if (given && (!since || *since < *given)) continue;
@@ -135,7 +136,7 @@ Census take_census(const Observed& observed, const TopologyOfUser& topology, con
   return out;
 }
 
-/// Returns how much longer to wait for further workers of the group.
+/// Returns how much longer the operator waits for further workers of the group.
 core::Duration left_to_gather(const Observed& observed, const Census& census) {
   // If the clock was set back, do not wait.
   const core::Duration all = kGather - (observed.context.now - census.oldest);
@@ -148,7 +149,7 @@ plan::StepId places_id(core::WallTime due) {
   return kReconfigure.of(kForPlaces, core::format_rfc3339(due));
 }
 
-/// Returns the last try if it is too early for another one, and sets `left` to the time until then. Null: a try may begin now.
+/// Returns the last try if it is too early for another try, and sets `left` to the time until then. Null: a try can begin now.
 const std::pair<const plan::StepId, plan::Outcome>* recent_try(const Observed& observed, core::Duration* left = nullptr) {
   for (const auto& entry : observed.context.outcomes) {
     const auto& [id, outcome] = entry;
@@ -201,7 +202,8 @@ void note_places(const Observed& observed, ConfigState& next, plan::Plan& plan) 
 
 void add_places_step(const Observed& observed, const ConfigState& state, plan::Plan& plan) {
   if (!state.places || !state.places->due) return;
-  // If the mounted files are not the accepted ones, slurmctld might refuse them. The user must correct them first.
+  // If the mounted files are not the accepted files, slurmctld might refuse the mounted files. The user must correct them
+  // first.
   const bool reads_refused = !state.refused_hash.empty() && !mounts_copies(observed, state);
   if (reads_refused || state.tries_partition() || !holds_offered(observed, state)) return;
   core::Duration left{0};

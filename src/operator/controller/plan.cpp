@@ -37,13 +37,13 @@ constexpr int kJwtKeyBytes = 32;
 
 // ---- running ----
 
-/// True if the keyring may have the key but was not read yet: each Secret is watched separately.
+/// True if the keyring might have the key but was not read yet, because each Secret has a watch of its own.
 bool copy_unknown(const Observed& observed, const SecretFacts& key) {
   return &key == &observed.slurm_key && observed.keyring.presence == kube::Presence::kUnknown;
 }
 
-/// True if a generated key is gone while the cluster runs with it. slurmctld needs both keys, and workers need the auth/slurm
-/// key. Daemons with a new key would reject the messages of the others.
+/// True if a generated key is gone while the cluster runs with this key. slurmctld needs both keys, and workers need the
+/// auth/slurm key. Daemons with a new key would reject the messages of daemons with the lost key.
 bool lost(const Observed& observed, const SecretFacts& key) {
   if (!key.ref.generated || key.presence != kube::Presence::kAbsent || copy_unknown(observed, key)) return false;
   if (&key == &observed.slurm_key && !restored_key(observed).is_null()) return false;
@@ -60,10 +60,10 @@ void plan_keys(Draft& draft) {
   const Observed& observed = draft.observed;
   const auto generate = [&](const SecretFacts& key, int bytes) {
     if (!key.ref.generated || key.presence != kube::Presence::kAbsent || copy_unknown(observed, key)) return;
-    // Workers that are deleted do not wake the Controller.
+    // The deletion of a worker does not start a pass for the Controller.
     if (lost(observed, key)) return draft.plan.wake_after(kMayHaveEnded, "Secret " + key.ref.secret + " may be made anew");
-    // A key is generated only if there is no Secret at all. An existing key is never replaced, because slurmctld's state and
-    // the workers depend on it.
+    // A key is generated only if the Secret does not exist. An existing key is never replaced, because slurmctld's state and
+    // the workers depend on that key.
     core::Json recipe = &key == &observed.slurm_key ? restored_key(observed) : nullptr;
     const char* why =
         recipe.is_null() ? "no key is named, and none was generated yet" : "it is gone, and daemons have its copy";
@@ -93,22 +93,22 @@ std::string refusal_text(const Observed& observed, const ConfigState& state) {
          log_hint(observed, state.refused_reason);
 }
 
-/// True if slurmctld refused the wanted content and does not run with it. Slurm's answers can make the wanted content equal to
-/// the accepted content again; then returns false.
+/// True if slurmctld refused the wanted content and does not run with it. False if new answers of Slurm have made the wanted
+/// content equal to the accepted content again.
 bool is_refused(const ConfigState& state, const Rendered& wanted) {
   return state.refuses(wanted) && wanted.hash != state.accepted_hash;
 }
 
-/// True if slurmctld needs a restart to move from the first content to the second.
+/// True if slurmctld needs a restart to move from the content `before` to the content `after`.
 bool takes_restart(const std::map<std::string, std::string>& before, const std::map<std::string, std::string>& after) {
-  // slurmctld joins another slurmdbd with a new pod: see accounting.hpp.
+  // slurmctld needs a new pod to join another slurmdbd: see accounting.hpp.
   return restart_digest(slurm_conf(before)) != restart_digest(slurm_conf(after)) ||
          slurmdbd_of(slurm_conf(before)) != slurmdbd_of(slurm_conf(after));
 }
 
 void tell_config_changes(Draft& draft, const ConfigState& now, const ConfigState& next) {
   if (auto event = tell_cut_short(draft.observed, now, next)) draft.plan.lane("events").add(std::move(*event));
-  // If the same content is refused again, or other content for the same request, this is not a new refusal.
+  // This is no new refusal if the same content is refused again, or if other content for the same request is refused.
   const bool refused_now = now.refused_hash.empty() || next.refused_at != now.refused_at;
   if (!next.refused_hash.empty() && next.refused_hash != now.refused_hash && refused_now) {
     draft.plan.lane("events").add(event_step(resources::kController, draft.observed.object->meta, "Warning", "ConfigRefused",
@@ -123,14 +123,14 @@ void tell_config_changes(Draft& draft, const ConfigState& now, const ConfigState
   }
 }
 
-/// True if a new pod template would end a slurmctld that works.
+/// True if a new pod template would end a slurmctld that works correctly.
 bool ends_slurmctld(const Observed& observed) {
   return observed.stateful_set && has_state(observed) && !slurmctld_crashes(observed);
 }
 
-/// Applies slurmctld's StatefulSet, unless a new pod would lose jobs. A changed template replaces the pod. Adds `renew`, if
-/// set, before the apply. `state`: the ConfigMap's content after this pass. `backups_change`: this pass changes backups, so a
-/// ready primary has to wait.
+/// Applies slurmctld's StatefulSet, unless a new pod would lose jobs. A changed template replaces the pod. If `renew` is set,
+/// adds `renew` before the apply step. `state`: the ConfigMap's content after this pass. `backups_change`: this pass changes
+/// backups, so a ready primary has to wait.
 void plan_stateful_set(Draft& draft, plan::Lane& lane, const core::Json& set, std::optional<plan::Step> renew,
                        const ConfigState& state, bool backups_change) {
   constexpr core::Duration kLookAgain{10000};
@@ -178,12 +178,13 @@ void plan_stateful_set(Draft& draft, plan::Lane& lane, const core::Json& set, st
            ", or when the Controller has the annotation " + std::string(api::kAnnotationLoseJobs) + ": \"true\""});
 }
 
-/// Returns the step that writes the copies of the user's files in `content` to the ConfigMap `name`. `there`: the existing
-/// ConfigMap, or null. Removes keys that others have added, because slurmctld would find these files in its /etc/slurm.
+/// Returns the step that writes copies of the user's files to the ConfigMap `name`. `content`: the content with these files.
+/// `there`: the existing ConfigMap, or null. The step removes data keys that somebody else has added, because slurmctld would
+/// find these files in its /etc/slurm.
 std::optional<plan::Step> keep_copies(const Observed& observed, const ConfigState& state, const std::string& name,
                                       const kube::ObjectPtr& there, const std::map<std::string, std::string>& content) {
   if (!there && !mounts_copies(observed, state)) return {};
-  // Copies of files that are unknown now are not changed, because slurmctld may need them.
+  // While the files are unknown, their copies do not change, because slurmctld might need these copies.
   if (!content.empty() && !knows_files(content)) return {};
   const core::Json wanted = build_file_copies(observed, name, content);
   auto apply = apply_step(kube::resources::kConfigMap, wanted, there.get(), kManagerController);
@@ -206,7 +207,7 @@ std::optional<plan::Step> keep_copies(const Observed& observed, const ConfigStat
                     kube::patch_any_version(kube::resources::kConfigMap, there->meta, std::move(strays))};
 }
 
-/// Plans the ConfigMaps and StatefulSets. Returns the next state of the ConfigMap and the wanted configuration.
+/// Plans the ConfigMaps and StatefulSets. Returns the next state for the ConfigMap "X-config" and the wanted configuration.
 std::pair<ConfigState, Rendered> plan_pod(Draft& draft, Keyring& keyring) {
   const Observed& observed = draft.observed;
   const ConfigState now = read_config_state(observed);
@@ -221,8 +222,8 @@ std::pair<ConfigState, Rendered> plan_pod(Draft& draft, Keyring& keyring) {
   add_crash_mark(observed, now, draft.plan);
   if (wanted.ok()) next.scripts_hash = scripts_digest(observed);
 
-  // If keys or files are missing, the kubelet would retry the pod at longer and longer intervals, so no pod is created yet.
-  // Another reason is that the template has the digests of the keys.
+  // If keys or files are missing, the kubelet would retry the pod at longer and longer intervals, so no pod is created yet. The
+  // template could not be built either, because it has the digests of the keys.
   const bool users_known =
       !observed.controller.spec.sssd_conf_ref || observed.sssd_conf.usable() || !made_with_sssd_conf(observed).empty();
   const bool kept = wanted.keeps_pod && observed.stateful_set;
@@ -231,7 +232,7 @@ std::pair<ConfigState, Rendered> plan_pod(Draft& draft, Keyring& keyring) {
   const bool replaces =
       made && ends_slurmctld(observed) && !jobs_at_stake(observed) && primary_may_restart(observed, next) &&
       (keyring.renew || apply_step(kube::resources::kStatefulSet, set, observed.stateful_set.get(), kManagerController));
-  // The outcome of the reload is kept until the ConfigMap shows that the load is done.
+  // This retains the outcome of the reload until the ConfigMap shows that the load is done.
   if (now.starting_at) draft.plan.remember(reload_id(*now.starting_at));
   const std::set<std::string> ends =
       needs_load(observed, next) ? load_ends_jobs(observed, next, wanted) : std::set<std::string>{};
@@ -250,8 +251,8 @@ std::pair<ConfigState, Rendered> plan_pod(Draft& draft, Keyring& keyring) {
   const auto apart = accepted_apart(next);
   auto accepted = keep_copies(observed, next, accepted_files_name(name), observed.accepted_copies, apart);
   const bool settled = !config_map && !copies;
-  // Copies of the accepted content are written before those of the offered content are replaced. They are deleted only when
-  // nothing refers to them any more.
+  // Copies of the accepted content are written before the copies of the offered content are replaced. Copies of the accepted
+  // content are deleted only when nothing refers to them any more.
   if (!apart.empty()) lane.add(std::exchange(accepted, {}));
   lane.then();
   lane.add(std::move(copies));
@@ -265,7 +266,7 @@ std::pair<ConfigState, Rendered> plan_pod(Draft& draft, Keyring& keyring) {
   if (made) {
     bool backups_change = false;
     if (backups(observed) > 0) {
-      // All backups must find the renewed key.
+      // All backups must find the renewed key when they start.
       lane.add(std::exchange(keyring.renew, {}));
       lane.then();
       backups_change = plan_backups(draft, lane, next, keyring.digest);
@@ -275,7 +276,7 @@ std::pair<ConfigState, Rendered> plan_pod(Draft& draft, Keyring& keyring) {
   }
   draft.plan.lane("release").add(tell_release(observed));
   if (draft.waiting.empty()) draft.plan.lane("mend").add(replace_pod_without_usage(observed, next));
-  // Nothing is loaded while a restart waits for the backups, because the content may need that restart.
+  // While a restart waits for the backups, slurmctld loads nothing, because the content might need that restart.
   if (settled && draft.waiting.empty() && !stale_backup(observed, next)) {
     add_load_steps(observed, next, wanted, draft.plan);
     add_reload_step(observed, next, draft.plan);
@@ -291,9 +292,9 @@ std::pair<ConfigState, Rendered> plan_pod(Draft& draft, Keyring& keyring) {
         *ends.begin(), api::kAnnotationRemoveNow, *ends.begin());
   }
   if (draft.waiting.empty() && awaits_load(observed, next)) draft.waiting = kNotLoaded;
-  // The wait may also be for a starting job that only the check just before the load has shown.
+  // The wait can also be for a starting job that only the check just before the load has found.
   if (const auto left = wait_left(observed, next)) draft.plan.wake_after(*left, kWaitsForProlog);
-  // No event wakes the Controller when a job ends.
+  // The end of a job causes no event that would start a pass.
   if (!next.cut_short.empty()) draft.plan.wake_after(kDoubtPoll, "jobs that were cut short may have ended");
   if (held_back(observed, next)) {
     draft.waiting = kWaitsForProlog;
@@ -319,7 +320,7 @@ void set_config_conditions(Conditions& conditions, const Observed& observed, con
   }
   const auto blamed = std::ranges::count_if(state.left_out, [](const auto& item) { return !item.second.refusal.empty(); });
   const bool known = static_cast<std::size_t>(blamed) == state.left_out.size();
-  // While a refused partition is tried once more, the condition does not change.
+  // While a refused partition is offered once more, the condition does not change.
   const bool settled = state.offered_hash == state.accepted_hash || state.tries_partition();
   if (settled && state.offered_hash == wanted.hash && known) {
     std::string text;
@@ -350,7 +351,7 @@ void set_config_conditions(Conditions& conditions, const Observed& observed, con
   conditions.set(api::kConditionReconfigured, api::ConditionStatus::kUnknown, reason, why);
 }
 
-/// Warns that job state will be lost, before it happens.
+/// Sets the condition StateInMemory, which warns in advance that a restart of the pod will lose slurmctld's job state.
 void set_state_in_memory(Conditions& conditions, const Observed& observed) {
   if (observed.controller.spec.persistence.enabled) return;
   conditions.set(
@@ -359,7 +360,7 @@ void set_state_in_memory(Conditions& conditions, const Observed& observed) {
       "lost or drained. The workers are replaced three minutes later, which ends what still runs on them");
 }
 
-/// Sets ChangesWithheld if something is withheld.
+/// Sets the condition ChangesWithheld if an item is withheld.
 void set_withheld_condition(Conditions& conditions, Draft& draft, const Rendered& wanted) {
   const std::vector<Withheld> held = told_of(wanted.withheld);
   if (held.empty()) return;
@@ -404,7 +405,7 @@ const api::Condition* ready_before(const Observed& observed) {
   return api::find_condition(observed.controller.status.conditions, api::kConditionReady);
 }
 
-/// Reports a slurmctld that answers no request although its port is open, so that its pod is ready. Tolerates this for a while
+/// Reports a slurmctld that answers no request although its pod is ready because its port is open. Tolerates this for a while
 /// after slurmctld has started.
 std::optional<Problem> silence_of(const Observed& observed, plan::Plan& plan) {
   constexpr std::string_view kReason = "SlurmctldSilent";
@@ -478,7 +479,8 @@ void plan_running(Draft& draft) {
   set_fields_not_acted_on(conditions, ignored);
   set_deletions_stopped(conditions, observed.stopped, observed.doubt);
   set_state_in_memory(conditions, observed);
-  // When a worker's record is deleted, only the worker's own NodeSet is woken.
+  // The deletion of a worker's node record starts a pass only for the worker's own NodeSet, so the Controller checks
+  // periodically.
   constexpr core::Duration kLookAgain{30000};
   if (std::ranges::find(wanted.warnings, kNodeSetNameTaken, &Problem::reason) != wanted.warnings.end())
     draft.plan.wake_after(kLookAgain, "a NodeSet's name may be free");
@@ -491,7 +493,7 @@ void plan_running(Draft& draft) {
     }
   }
   if (wanted.topology_may_change) draft.plan.wake_after(kLookAgain, "Slurm nodes may have been given other places");
-  // These two problems cause other problems, so they come first.
+  // The next two problems cause other problems, so they are reported first.
   if (auto problem = start_problem(observed)) draft.problems.insert(draft.problems.begin(), std::move(*problem));
   if (auto problem = number_problem(observed, state)) draft.problems.insert(draft.problems.begin(), std::move(*problem));
   append(draft.problems, wanted.problems);
@@ -551,7 +553,7 @@ void plan_invalid(Draft& draft, Problem problem) {
   plan_status(draft, std::move(conditions), false);
 }
 
-/// Plans the deletion of the slurmctlds of another operator until only one is left.
+/// Plans to scale down the slurmctlds of another operator until only one slurmctld is left.
 void plan_other_slurmctlds(Draft& draft, OtherSlurmctlds others) {
   plan_guard(draft);
   if (!draft.observed.stopped) draft.plan.lane("pod").add(std::move(others.end));
@@ -568,7 +570,7 @@ void plan_key_removal(Draft& draft) {
   constexpr core::Duration kReadClaimAgain{5000};
   const Observed& observed = draft.observed;
   const api::ControllerPersistence& persistence = observed.controller.spec.persistence;
-  // A spec that cannot be parsed may name a claim.
+  // A spec that cannot be parsed might name an existing claim, so the keys stay.
   if (!observed.parse_error.empty() || (persistence.enabled && !persistence.existing_claim.empty())) return;
   std::vector<const SecretFacts*> keys;
   for (const SecretFacts* key : {&observed.slurm_key, &observed.jwt_key}) {
@@ -576,7 +578,8 @@ void plan_key_removal(Draft& draft) {
     if (key->meta->label(api::kLabelInstance) == observed.object->meta.name) keys.push_back(key);
   }
   if (keys.empty()) return;
-  // The claim is read live: a user may have replaced the StatefulSet's claim by one with other labels, which no cache has.
+  // This reads the claim live: a user may have replaced the StatefulSet's claim by a claim with other labels, which no cache
+  // has.
   const std::string claim = state_claim_name(observed.object->meta.name);
   const core::Result<core::Json>* left = read_live(draft, kube::resources::kPersistentVolumeClaim, claim);
   if (left == nullptr || *left) return;
@@ -597,7 +600,8 @@ void remove_finalizer(Draft& draft, const char* why) {
   }
 }
 
-/// Deletes workers whose NodeSet is gone. The operator has to delete them, because the garbage collector is not allowed to.
+/// Deletes workers whose NodeSet is gone. The operator has to delete these workers, because the garbage collector is not
+/// allowed to.
 void delete_left_workers(Draft& draft) {
   constexpr std::size_t kPerPass = 128;
   const Observed& observed = draft.observed;
@@ -611,9 +615,9 @@ void delete_left_workers(Draft& draft) {
 }
 
 /// True if the Controller is deleted with `kubectl delete --cascade=orphan`, so that the cluster stays. Kubernetes then sets
-/// the finalizer "orphan", and removes it once the Controller's children have no owner any more. After that, a child without an
-/// owner shows the same: slurmctld's StatefulSet, or the workers' Service if slurmctld is external. The child is read live,
-/// because its cache may be behind the Controllers' cache. nullopt: unknown yet.
+/// the finalizer "orphan" on the Controller, and removes the finalizer once the Controller's children have no owner any more.
+/// After that, a child without an owner is the evidence: slurmctld's StatefulSet, or the workers' Service if slurmctld is
+/// external. The child is read live, because its cache may be behind the Controllers' cache. nullopt: not known yet.
 std::optional<bool> goes_alone(Draft& draft) {
   const kube::ObjectMeta& meta = draft.observed.object->meta;
   if (kube::has_finalizer(meta, "orphan")) return true;

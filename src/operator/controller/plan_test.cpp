@@ -27,7 +27,7 @@ using testing::observed_of;
 
 constexpr core::MonoTime kNow{core::Duration{1000000}};
 
-/// Returns facts with `count` records of workers whose NodeSet is gone. `age`: how old Slurm's answer is.
+/// Returns facts with `count` node records of workers whose NodeSet is gone. `age`: the age of Slurm's answer.
 Observed with_records(int count, core::Duration age) {
   Observed out = observed_of(Json::object());
   out.context.mono = kNow;
@@ -51,8 +51,8 @@ std::size_t deleted_records(const plan::Plan& plan) {
   return lane == plan.lanes().end() ? 0 : lane->second.groups().front().size();
 }
 
-/// Returns a Controller that is being deleted, with a worker whose NodeSet is gone. No cache shows that the Controller is
-/// deleted alone.
+/// Returns a Controller that is being deleted, and that has a worker whose NodeSet is gone. No cache shows whether the
+/// deletion has --cascade=orphan.
 Observed ending() {
   Observed out = observed_of(Json::object());
   auto object = std::make_shared<kube::Object>(*out.object);
@@ -81,7 +81,8 @@ kube::ContainerState slurmctld(bool ready, bool started, bool crashed = false) {
   return out;
 }
 
-/// Returns a serving slurmctld whose template has changed. `jobs`: the states of its jobs. nullopt: Slurm does not answer.
+/// Returns a serving slurmctld whose template has changed. `jobs`: the states of slurmctld's jobs. nullopt: Slurm does not
+/// answer.
 Observed changed(bool persistent, std::optional<std::vector<std::string>> jobs) {
   Observed out = observed_of({{"persistence", {{"enabled", persistent}}}});
   out.stateful_set = *kube::record_from_json<kube::Object>(
@@ -112,7 +113,7 @@ bool replaces(const Observed& observed) {
   return plan(observed).describe().dump().find("apply StatefulSet x-controller") != std::string::npos;
 }
 
-/// Returns a slurmctld outside of Kubernetes that runs somebody else's job. `age`: how old its last answer is.
+/// Returns a slurmctld outside of Kubernetes that runs another user's job. `age`: the age of slurmctld's last answer.
 Observed outside(core::Duration age) {
   Observed out = observed_of({{"external", true},
                               {"externalConfig", {{"host", "h"}, {"port", 6817}}},
@@ -161,7 +162,7 @@ TEST(StateInMemory, IsNotTakenFromJobs) {
     EXPECT_FALSE(replaces(observed)) << state;
     EXPECT_NE(plan(observed).describe().dump().find("RestartWithheld"), std::string::npos);
   }
-  // A job may have been submitted since the snapshot: ask Slurm again before anything is deleted.
+  // A job may have been submitted since the snapshot, so the plan asks Slurm again before it deletes anything.
   const std::string steps = plan(changed(false, {{"COMPLETED"}})).describe().at("lanes").at("pod").dump();
   EXPECT_LT(steps.find("look for jobs"), steps.find("apply StatefulSet x-controller"));
   EXPECT_EQ(plan(changed(true, {{"COMPLETED"}})).describe().dump().find("look for jobs"), std::string::npos);
@@ -205,7 +206,7 @@ TEST(StateInMemory, IsThoughtToBeThereWhileSlurmctldIsNotReady) {
   EXPECT_FALSE(replaces(served)) << "it was up in this pod, and has that state still";
 }
 
-/// Returns a slurmctld that runs without its ConfigMap. It has the partition gpu, for which no NodeSet asks any more, and the
+/// Returns a slurmctld that runs without its ConfigMap. It has the partition gpu, which no NodeSet requests any more, and the
 /// partition site.
 Observed without_map(const std::vector<std::string>& jobs) {
   Observed out = changed(true, jobs);
@@ -282,7 +283,7 @@ TEST(Withheld, WhatJobsNeedIsOfferedThoughSlurmctldsPodIsNotReady) {
 
 TEST(Withheld, WhatSlurmctldFailsWithIsNotKeptForItsSilence) {
   ConfigState state;
-  // The content has a partition that users have removed and with which slurmctld does not start.
+  // The content has a partition that users have removed. slurmctld does not start with this partition.
   state.offered["slurm.conf"] = "PartitionName=extra Nodes=nosuch\n";
   state.offered_hash = "old";
   const auto offered_to = [&](const SlurmctldFacts& slurmctld) {
@@ -460,7 +461,7 @@ TEST(Withheld, WhatWasOfferedUntilThatIsLoaded) {
   state.offered_hash = "two";
   state.accepted["slurm.conf"] = "SchedulerType=sched/backfill\n";
   state.offered["slurm.conf"] = "NodeSet=gpu Feature=gpu\nPartitionName=gpu Nodes=gpu Odd=1\nPartitionName=site Nodes=nosuch\n";
-  // Slurm answers that it runs this configuration and has the partition gpu in this state.
+  // Slurm answers that slurmctld runs the configuration `loaded` and has the partition gpu in the state `gpu`.
   const auto text = [&](const std::string& loaded, const char* gpu) {
     Observed observed = changed(true, std::vector<std::string>{});
     auto snapshot = std::make_shared<slurm::Snapshot>(*observed.snapshot);
@@ -494,7 +495,7 @@ TEST(Withheld, WhatMayHaveBeenLoadedBetweenTheAcceptedAndTheOneThatSlurmctldCras
   state.accepted_hash = "one";
   state.offered_hash = "three";
   state.accepted["slurm.conf"] = "NodeSet=cpu Feature=cpu\nPartitionName=cpu Nodes=cpu MaxTime=5\n";
-  // The second content also had the partition gpu. slurmctld loaded that content, and this was never recorded.
+  // The second content also had the partition gpu. slurmctld loaded the second content, but this load was never recorded.
   state.offered["slurm.conf"] =
       "NodeSet=cpu Feature=cpu\nNodeSet=gpu Feature=gpu\nPartitionName=cpu Nodes=cpu MaxTime=9\n"
       "PartitionName=gpu Nodes=gpu Odd=1\nPartitionName=site Nodes=nosuch\n";
@@ -553,8 +554,8 @@ std::string condition(const plan::Plan& plan, std::string_view type) {
   return "none";
 }
 
-/// Returns a cluster without workers. The user's Secret has other data than the keyring. `jobs`: the states of the jobs in
-/// Slurm's last answer, if there are any.
+/// Returns a cluster without workers. The user's Secret has data that differ from the keyring. `jobs`: the states of the jobs
+/// in Slurm's last answer. nullopt: no jobs.
 Observed key_changed(std::optional<std::vector<std::string>> jobs, slurm::Snapshot::Health health) {
   Observed out = changed(true, jobs.value_or(std::vector<std::string>{}));
   auto snapshot = std::make_shared<slurm::Snapshot>(*out.snapshot);
@@ -570,7 +571,7 @@ Observed key_changed(std::optional<std::vector<std::string>> jobs, slurm::Snapsh
   return out;
 }
 
-/// Stores in the ConfigMap that a configuration was loaded, and the key with which slurmctld was last up.
+/// Records in the ConfigMap that slurmctld loaded the configuration `accepted` and was last up with the key `served`.
 void remember(Observed& observed, const std::string& accepted, const std::string& served) {
   ConfigState state;
   state.offered["slurm.conf"] = "x";
@@ -782,8 +783,8 @@ TEST(Claim, ALostOneDoesNotMendItself) {
             "True ClaimPending: PersistentVolumeClaim state is Pending; slurmctld is starting");
 }
 
-/// Returns a cluster that runs without the partition of NodeSet a, which was refused at 0 s. `trying`: the partition is offered
-/// once more.
+/// Returns a cluster that runs without the partition of NodeSet a, which slurmctld refused at second 0. `trying`: the partition
+/// is being offered once more.
 Observed without_partition(bool trying, int seconds) {
   Observed out = observed_of(Json::object());
   auto object = std::make_shared<kube::Object>(*out.object);
@@ -843,7 +844,7 @@ TEST(Files, OfAllThatTheSpecNamesFitIntoOneConfigMap) {
   };
   observed.config_files = {files("small", "a.conf", 24), files("big", "job_submit.lua", 900 * 1024)};
   observed.prolog = {files("scripts", "prolog.sh", 100 * 1024)};
-  // The file of ConfigMap big replaces this one: it has the same name, and big sorts after as-well.
+  // The file of ConfigMap big replaces this file, because both have the same name and big sorts after as-well.
   observed.epilog = {files("as-well", "job_submit.lua", 900 * 1024)};
   observed.prolog_slurmctld = {files("more", "ctld.sh", 24 * 1024 - 24)};
   EXPECT_TRUE(render_config(observed, ConfigState{}).ok());

@@ -16,7 +16,7 @@ using slurm::rollout::looks_fail_since;
 
 namespace {
 
-/// The time between the first two records of the jobs whose launch may be lost. It doubles with each record.
+/// The time between the first two records of the jobs whose launch might be lost. This time doubles with each record.
 constexpr core::Duration kFirstGap{1000};
 /// The largest number of jobs that are recorded. An annotation has room for more.
 constexpr std::size_t kMostNoted = 10000;
@@ -40,12 +40,12 @@ bool starts_slowly(const std::map<std::string, std::string>& files) {
   return std::ranges::any_of(slurm::conf::parse(slurm::conf::Kind::kSlurm, slurm_conf(files)).conf.entries(), is_slow);
 }
 
-/// True if jobs may start slowly with a configuration that slurmctld runs with or is about to load.
+/// True if jobs might start slowly with a configuration that slurmctld runs with or is about to load.
 bool starts_slowly(const ConfigState& state) {
   return starts_slowly(state.offered) || starts_slowly(state.accepted);
 }
 
-/// True if jobs may start slowly, and Slurm does not answer although there is a RestApi.
+/// True if jobs might start slowly, and Slurm does not answer although there is a RestApi.
 bool is_blind(const Observed& observed, const ConfigState& state) {
   const bool told = observed.snapshot && observed.snapshot->complete();
   return !told && !observed.restapis.empty() && starts_slowly(state);
@@ -62,7 +62,7 @@ void note_prologs(const Observed& observed, bool due, bool loaded, ConfigState& 
     });
   }
   if (next.cut_short.empty()) next.cut_short_at.reset();
-  // While Slurm does not answer, it is unknown what it has loaded. A wait then continues, but only up to its limit.
+  // While Slurm does not answer, it is unknown what slurmctld has loaded. A wait then continues, but only up to its limit.
   if (!due && (told || over_limit(observed, next))) next.held_since.reset();
   // The load succeeded while no job was starting. If another load is due, a new wait begins for jobs that start later.
   if (loaded && !over_limit(observed, next)) next.held_since.reset();
@@ -70,13 +70,13 @@ void note_prologs(const Observed& observed, bool due, bool loaded, ConfigState& 
   const std::set<std::int64_t> starting = starting_jobs(observed.snapshot);
   const core::WallTime now = core::whole_seconds(observed.context.now);
   const bool waits = !starting.empty() || is_blind(observed, next) || looks_fail_since(observed.context);
-  // If jobs start all the time, a pass may not see the moments without a starting job. So a pass that sees no starting job does
-  // not end the wait. A clock that was set back must not prolong the wait.
+  // If jobs start all the time, the passes might miss the moments without a starting job. So a pass that sees no starting job
+  // does not end the wait. If the clock was set back, the wait must not become longer.
   if (!next.held_since && !waits) return;
   if (!next.held_since || *next.held_since > now) next.held_since = now;
   if (!over_limit(observed, next)) return;
-  // Other jobs may start at any moment, and each record is a write that delays the reconfigure. So the time between two records
-  // of one wait becomes longer and longer.
+  // Further jobs can start at any moment, and each record is a write that delays the reconfigure. So the time between two
+  // records of one wait becomes longer and longer.
   if (starting.empty()) return;
   if (next.cut_short_at && *next.cut_short_at > *next.held_since && *next.cut_short_at <= now) {
     const core::Duration gap = std::max(kFirstGap, *next.cut_short_at - *next.held_since - kPrologLimit);

@@ -11,14 +11,14 @@
 namespace op::controller {
 namespace {
 
-/// Returns by how many releases the wanted slurmctld is later than the one that served last. Negative: it is earlier. 0: both
-/// releases are the same, or a release is unknown.
+/// Returns by how many releases the wanted slurmctld is later than the slurmctld that last served. Negative: the wanted
+/// slurmctld is earlier. 0: both have the same release, or a release is unknown.
 int releases_ahead(const Observed& observed, const ConfigState& state) {
   return releases_between(slurm_release("slurmctld:" + state.served_release),
                           slurm_release(slurmctld_image(observed.controller.spec)));
 }
 
-/// Returns why the wanted slurmctld could not read the state that the present one has written, or "".
+/// Returns why the wanted slurmctld could not read the state that the present slurmctld has written, or "".
 std::string why_refused(const Observed& observed, const ConfigState& state) {
   const int ahead = releases_ahead(observed, state);
   if (!observed.controller.spec.persistence.enabled || (ahead >= 0 && ahead <= kMostReleasesApart)) return "";
@@ -55,8 +55,8 @@ std::optional<HeldRelease> hold_release(const Observed& observed) {
   const ConfigState state = read_config_state(observed.config_map.get());
   if (!observed.stateful_set || !changes_release(observed, state)) return {};
   std::optional<Problem> problem;
-  // A user who scaled the StatefulSet to 0 may have restored another state. If a pod is missing for another reason, the state
-  // has not changed.
+  // A user who scaled the StatefulSet to 0 may have restored another state. If the pod is missing for another reason, the state
+  // is still that of the last slurmctld.
   const bool scaled_to_0 = observed.pods.empty() && core::get_int(observed.stateful_set->body, {"spec", "replicas"}, 1) == 0;
   if (std::string why = scaled_to_0 ? "" : why_refused(observed, state); !why.empty()) {
     problem = Problem{"ReleaseRefused", std::move(why)};

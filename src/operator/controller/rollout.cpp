@@ -29,21 +29,21 @@ using slurm::rollout::waited;
 namespace {
 
 constexpr std::string_view kOurAnnotations = "slinky.slurm.net/";
-/// The first wait between the refresh of the volume and the reconfigure. It doubles with each try.
+/// The first wait between the refresh of the volume and the reconfigure. The wait doubles with each try.
 constexpr core::Duration kFirstWait{500};
 constexpr core::Duration kLongestWait{30000};
-/// A single refusal may come from a temporary fault while slurmctld starts. A second one shows that the file is the cause.
+/// A temporary fault while slurmctld starts can cause a single refusal. A second refusal shows that the file is the cause.
 constexpr int kTriesUntilRefused = 2;
-/// If slurmctld crashes this often with a content that was never accepted, the content counts as refused.
+/// If slurmctld crashes this often with a content that it has never accepted, the content counts as refused.
 constexpr int kCrashesUntilRefused = 2;
 
-/// The time between two checks whether jobs have ended. The end of a job does not wake the Controller.
+/// The time between two checks whether jobs have ended. The end of a job does not start a pass.
 constexpr core::Duration kJobsPoll{5000};
 
 struct Refresh {
   std::string hash;
   int count = 0;
-  /// Returns the value of the pod's annotation.
+  /// Returns the value for the annotation that refreshes the pod's volume.
   [[nodiscard]] std::string str() const { return hash + "." + std::to_string(count); }
 };
 
@@ -73,7 +73,7 @@ bool crashing(const kube::PodRecord& pod) {
   });
 }
 
-/// Returns a digest of the pod template that slurmctld runs with, without the operator's own annotations and without
+/// Returns a digest of the pod template with which slurmctld runs. The digest leaves out the operator's own annotations, and
 /// topology.yaml, which depends on the offered content. "": the pod is about to be replaced.
 std::string slurmctld_digest(const Observed& observed) {
   const kube::PodRecord* pod = running_pod(observed);
@@ -105,17 +105,17 @@ std::string slurmctld_digest(const Observed& observed) {
 }
 
 plan::Step refresh_step(const kube::PodRecord& pod, const Refresh& refresh) {
-  // The patch has no resourceVersion: the pod's status changes all the time, and nobody else writes this annotation.
+  // The patch has no resourceVersion, because the pod's status changes all the time and nobody else writes this annotation.
   return {refresh_id(refresh), "the kubelet of pod " + pod.meta.name + " is to refresh the configuration",
           kube::patch_any_version(
               kube::resources::kPod, pod.meta,
               {{"metadata", {{"annotations", {{std::string(api::kAnnotationConfigRefresh), refresh.str()}}}}}})};
 }
 
-/// Returns the error of a slurmctld that crashes repeatedly with the offered content. nullopt: no slurmctld does.
+/// Returns the error of a slurmctld that crashes repeatedly with the offered content. nullopt: no slurmctld crashes so.
 std::optional<std::string> words_of_crashes(const Observed& observed, const ConfigState& state) {
   for (const kube::PodPtr& pod : observed.pods) {
-    // If the pod crashed before the content was offered to it, the content is not the cause.
+    // If the pod crashed before the content was offered to it, the content did not cause the crash.
     if (read_refresh(*pod).hash != state.offered_hash) continue;
     for (const kube::ContainerState& container : pod->containers) {
       if (container.name == kAppController && container.crashed && container.restarts >= kCrashesUntilRefused &&
@@ -128,7 +128,7 @@ std::optional<std::string> words_of_crashes(const Observed& observed, const Conf
   return {};
 }
 
-/// True if the offered content has a partition of a NodeSet, which could be left out.
+/// True if the offered content has a NodeSet's partition that could be left out.
 bool offers_partitions(const Observed& observed, const ConfigState& state) {
   const std::string_view text = slurm_conf(state.offered);
   return std::any_of(observed.nodesets.begin(), observed.nodesets.end(), [&](const NodeSetFacts& nodeset) {
@@ -136,7 +136,7 @@ bool offers_partitions(const Observed& observed, const ConfigState& state) {
   });
 }
 
-/// Returns the partitions among `names` that are offered with other settings than the accepted ones.
+/// Returns those of the partitions in `names` whose settings differ between the offered and the accepted content.
 std::vector<std::string> changed_partitions(const ConfigState& state, const std::map<std::string, std::string>& names) {
   const auto read = [](const std::map<std::string, std::string>& files) {
     return slurm::conf::parse(slurm::conf::Kind::kSlurm, slurm_conf(files)).conf;
@@ -156,9 +156,9 @@ std::vector<std::string> changed_partitions(const ConfigState& state, const std:
   return out;
 }
 
-/// True if slurmctld need not restart to try the refused content again. With a restart, each try would be an outage.
+/// True if slurmctld need not restart to try the refused content again. If a restart were needed, each try would be an outage.
 bool may_try(const ConfigState& state, const Rendered& wanted) {
-  // slurmctld joins an Accounting with a restart: see accounting.hpp.
+  // slurmctld needs a restart to join an Accounting: see accounting.hpp.
   if (!wanted.slurmdbd.empty() && slurmdbd_of(slurm_conf(state.offered)) != wanted.slurmdbd) return false;
   // Adding or removing topology.yaml needs a new pod.
   const std::string topology(kTopologyYaml);
@@ -174,11 +174,11 @@ void drop_settled(ConfigState& next, const Rendered& wanted) {
   });
 }
 
-/// Handles a refusal of what users ask for. Leaves out the partitions that are new or have changed. If there are none, records
-/// that the whole content was refused.
+/// Handles a refusal of the content that users requested. Leaves out the partitions that are new or have changed. If there are
+/// no such partitions, records that the whole content was refused.
 Rendered blame(ConfigState& next, Rendered wanted, bool offers_wanted, const SlurmctldFacts& slurmctld, const Render& render) {
   std::vector<std::string> changed = changed_partitions(next, wanted.partitions);
-  // Skip partitions that were left out before and are kept only for their jobs, without the users' settings.
+  // Skip partitions that were left out before. They are in the content only for their jobs, without the users' settings.
   std::erase_if(changed, [&](const std::string& name) { return next.leaves_out(name, wanted.partitions.at(name)); });
   if (changed.empty()) {
     refuse_offered(next, wanted.asked, slurmctld.for_rollout());
@@ -201,8 +201,8 @@ Rendered blame(ConfigState& next, Rendered wanted, bool offers_wanted, const Slu
   return wanted;
 }
 
-/// Ends the try of a single refused partition, and counts it as a refusal, if the spec changes or slurmctld is not up. So the
-/// partition does not prevent slurmctld from starting.
+/// Ends the try of a single refused partition if the spec changes or slurmctld is not up, and counts the try as a refusal. So
+/// the partition does not prevent slurmctld from starting.
 Rendered end_try(ConfigState& next, Rendered wanted, const SlurmctldFacts& slurmctld, const Render& render) {
   const auto tried = std::ranges::find_if(next.left_out, [](const auto& item) { return item.second.trying; });
   if (tried == next.left_out.end() || (next.offered_hash == wanted.hash && (slurmctld.ready || slurmctld.refusal)))
@@ -213,8 +213,8 @@ Rendered end_try(ConfigState& next, Rendered wanted, const SlurmctldFacts& slurm
   return render(next);
 }
 
-/// Offers one more of the left-out partitions once the rest of the content is loaded: one that may be the cause of the refusal,
-/// or one that was refused long enough ago.
+/// Once the rest of the content is loaded, offers one more of the left-out partitions: a partition that might be the cause of
+/// the refusal, or a partition whose refusal was long enough ago.
 Rendered try_a_partition(ConfigState& next, Rendered wanted, const SlurmctldFacts& slurmctld, const Render& render) {
   const auto suspect = std::ranges::find_if(next.left_out, [](const auto& item) { return item.second.refusal.empty(); });
   if (suspect != next.left_out.end()) {
@@ -259,7 +259,7 @@ namespace {
 
 using Files = std::map<std::string, std::string>;
 
-/// Returns the users' files, or all other files. Leaves out the entry that marks the users' files as known.
+/// Returns only the users' files, or only the other files. Leaves out the entry that marks the users' files as known.
 Files part_of(const Files& content, bool users) {
   Files out;
   for (const auto& [name, text] : content) {
@@ -337,7 +337,8 @@ ConfigState read_config_state(const kube::Object* config_map) {
       }
     }
   }
-  // If somebody edited the data, slurmctld was never offered this content, and the annotations describe an earlier content.
+  // If somebody edited the data, slurmctld was never offered the edited content, and the annotations describe an earlier
+  // content.
   const std::string_view written = config_map->meta.annotation(api::kAnnotationDataHash);
   if (!written.empty() && written != data_digest(out)) {
     out.offered.clear();
@@ -432,8 +433,8 @@ void write_config_state(const ConfigState& state, core::Json& config_map) {
   annotate(api::kAnnotationDataHash, data_digest(state));
   annotate(api::kAnnotationSlurmConfigHash, state.offered_hash);
   annotate(api::kAnnotationAcceptedConfigHash, state.accepted_hash);
-  // Copies are created once the users' files of both contents are known. Without these annotations, a missing copy does not
-  // mean that somebody deleted it.
+  // Copies are created once the users' files of both contents are known. If the files-hash annotations are absent, a missing
+  // copy does not mean that somebody deleted it.
   if (knows_files(state)) {
     annotate(api::kAnnotationFilesHash, users_digest(part_of(state.offered, true)));
     if (!state.accepted.empty()) annotate(api::kAnnotationAcceptedFilesHash, users_digest(part_of(state.accepted, true)));
@@ -485,13 +486,13 @@ ConfigState next_config_state(const ConfigState& now, const Render& render, cons
   if (!slurmctld.pod.empty()) next.served_by = slurmctld.pod;
   if (now.is_loaded(facts)) std::erase_if(next.left_out, [](const auto& item) { return item.second.trying; });
   if (note_loaded(next, facts)) next.left_out.clear();
-  // `ran` is stored because the evidence that slurmctld has run is in this process or on the last worker, and may be lost
-  // before it is needed. Once served_key is stored, it is permanent evidence.
+  // `ran` is stored because the evidence that slurmctld has run is only in this process or on the last worker. This evidence
+  // can be lost before it is needed. Once served_key is stored, that is permanent evidence.
   next.ran = next.served_key.empty() && (next.ran || (slurmctld.ran && next.accepted_hash.empty()));
   Rendered wanted = render(next);
   const bool refuses = is_refused(next, facts);
   if (!wanted.ok()) {
-    // Roll back if what users ask for now cannot be rendered, and slurmctld refused what they asked for before.
+    // Roll back if the present request cannot be rendered and slurmctld refused the previous request.
     const bool told =
         std::ranges::any_of(wanted.problems, [](const Problem& problem) { return problem.kind != Problem::Kind::kComing; });
     if (told && refuses) withdraw(next, facts);
@@ -509,10 +510,10 @@ ConfigState next_config_state(const ConfigState& now, const Render& render, cons
   if (!next.refuses(wanted)) next.forget_refusal();
   if (next.refused_hash.empty() && next.left_out.empty()) next.refused_by.clear();
 
-  // While slurmctld starts, the offered content does not change, because the start shows whether slurmctld accepts it, and
-  // because Slurm's missing answers could change what the content keeps. There are two exceptions. Lines that running jobs need
-  // are added if Slurm reports such jobs: the slurmctld of a pod that is not ready may still answer. A slurmctld that crashed
-  // before it had this content gets the wanted content.
+  // While slurmctld starts, the offered content does not change: the start shows whether slurmctld accepts the content, and
+  // missing answers of Slurm could change which items the content retains. There are two exceptions. If Slurm reports running
+  // jobs, lines that these jobs need are added, because the slurmctld of a pod that is not ready can still answer. If slurmctld
+  // crashed before it had this content, it gets the wanted content.
   const bool judged = !slurmctld.ready && !slurmctld.fails && !slurmctld.failed_before;
   const bool starts = offers_asked && !refuses && judged && next.left_out == now.left_out && !lacks_withheld(next, wanted);
   if (starts && !offers_wanted && !next.refuses(wanted)) return next;
@@ -529,9 +530,9 @@ SlurmctldFacts read_slurmctld(const Observed& observed, const ConfigState& state
   const std::string made_with = ready ? std::string(pod->meta.annotation(api::kAnnotationSlurmKeyHash)) : "";
   return {
       loaded_config_hash(observed), find_refusal(observed, state), made_of, ready, observed.context.now,
-      // While a key rotates, slurmctld may have either key.
+      // While a key rotates, slurmctld might have either key.
       observed.keyring.rotation ? "" : key_by(observed, made_with), made_with,
-      // If there is no StatefulSet, the slurmctld that answers belongs to another cluster.
+      // If there is no StatefulSet, the answering slurmctld belongs to another cluster.
       observed.stateful_set && has_run(observed, state),
       known ? std::optional(to_string(slurm_release(made_image(*observed.stateful_set, kAppController)))) : std::nullopt,
       ready && !observed.controller.spec.persistence.enabled ? pod->meta.uid : "",
@@ -572,7 +573,7 @@ std::optional<std::string> find_refusal(const Observed& observed, const ConfigSt
 }
 
 bool restart_crashed(const Observed& observed, const ConfigState& state) {
-  // Without a volume, a new pod would lose the state of a slurmctld that ever ran. No new pod is needed: when the kubelet
+  // Without a volume, a new pod would lose the state of a slurmctld that has run. A new pod is not necessary: when the kubelet
   // restarts the container, slurmctld reads the offered content.
   const bool ran = !state.accepted_hash.empty() || observed.workers_registered;
   if (ran && !observed.controller.spec.persistence.enabled) return false;
@@ -638,7 +639,7 @@ std::optional<plan::Step> script_refresh(const Observed& observed, const ConfigS
   const kube::PodRecord* pod = running_pod(observed);
   if (pod == nullptr || state.scripts_hash.empty() || state.scripts_hash == scripts_digest(observed)) return {};
   const Refresh done = read_refresh(*pod);
-  // Only the count changes. The hash stays, because the refresh is not for another configuration.
+  // The refresh is not for another configuration, so the hash stays and only the count changes.
   return refresh_step(*pod, {done.hash.empty() ? state.offered_hash : done.hash, done.count + 1});
 }
 
@@ -658,7 +659,7 @@ void add_load_steps(const Observed& observed, const ConfigState& state, const Re
   const Refresh done = read_refresh(*pod);
   const bool stale_volume = !done.hash.empty() && done.hash != state.offered_hash;
   if (*loaded == state.offered_hash) {
-    // After a rollback the volume still has the refused content, which slurmctld must not find when it restarts.
+    // After a rollback, the volume still has the refused content. slurmctld must not find that content when it restarts.
     if (stale_volume) plan.lane("load").add(refresh_step(*pod, {state.offered_hash, 1}));
     // After a refusal, slurmctld has to read the accepted files again: see kTriesOfFormer.
     if (state.refused_hash.empty() || done.hash != state.offered_hash) return;
@@ -677,7 +678,7 @@ void add_load_steps(const Observed& observed, const ConfigState& state, const Re
   if (!answered(tried)) {
     if (held_back(observed, state)) return plan.wake_after(kPrologPoll, kWaitsForProlog);
     if (!load_ends_jobs(observed, state, wanted).empty()) return plan.wake_after(kJobsPoll, "the configuration would end jobs");
-    // The reconfigure was not tried yet, or it failed. The executor delays a step that fails again and again.
+    // Either the reconfigure was not tried yet, or it failed. The executor delays a step that fails repeatedly.
     plan.lane("load")
         .add(look_for_prologs(observed, state))
         .then()
@@ -685,9 +686,9 @@ void add_load_steps(const Observed& observed, const ConfigState& state, const Re
               slurm::reconfigure(observed.cluster)});
     return;
   }
-  // Nothing is left to do if slurmctld has read the accepted files again, or if that was tried often enough.
+  // Nothing is left to do if slurmctld has read the accepted files again, or if enough attempts to do so were made.
   if (*loaded == state.offered_hash && (tried->state == plan::Outcome::State::kDone || done.count >= kTriesOfFormer)) return;
-  // slurmctld loaded the old content of the volume. So the volume is refreshed again, after a longer wait.
+  // slurmctld loaded the old content of the volume, so the operator refreshes the volume again, after a longer wait.
   if (!waited(observed.context, tried->last, wait_of_try(done.count, kFirstWait, kLongestWait), plan, kNotLoaded)) return;
   plan.lane("load").add(refresh_step(*pod, {done.hash, done.count + 1}));
   plan.wake_after(kFirstWait, kNotLoaded);

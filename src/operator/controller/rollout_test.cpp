@@ -77,7 +77,7 @@ TEST(ConfigState, WhatSomebodyEditedIsNeverOfferedNorGoneBackTo) {
   EXPECT_EQ(read(), state);
 }
 
-/// The ConfigMaps of a state, written and read back.
+/// Writes the ConfigMaps of a state, and reads the state back from them.
 struct Written {
   explicit Written(const ConfigState& state) {
     core::Json config{{"metadata", {{"name", "x-config"}}}}, offered{{"metadata", {{"name", "x-config-files"}}}},
@@ -124,7 +124,7 @@ TEST(ConfigState, HasTheFilesOfUsersInConfigMapsOfTheirOwn) {
   EXPECT_EQ(file_copy(state, "plugin.so"), nullptr);
 }
 
-/// The operator may end between any two of the writes.
+/// The operator can be terminated between any two of the writes.
 TEST(ConfigState, FindsTheFilesOfUsersWhateverWasWrittenLast) {
   const ConfigState both = with_two_contents();
   ConfigState old_one, new_one;
@@ -171,7 +171,7 @@ TEST(ConfigState, WithoutCopiesOfAnEarlierReleaseIsNotKnown) {
   };
   EXPECT_EQ(without_copies(), state);
   EXPECT_FALSE(knows_files(state));
-  // A content that is known to have no users' files needs no other ConfigMap.
+  // If both contents are known to have no users' files, no other ConfigMap is needed.
   state.offered["/"] = state.accepted["/"] = "";
   EXPECT_EQ(without_copies(), state);
   EXPECT_TRUE(knows_files(state));
@@ -268,7 +268,7 @@ TEST(ConfigState, WhatSlurmSaysIsNoEdit) {
     };
   };
   const ConfigState offered = next_config_state(load(offer({}, 1), 1), asks("a", 2), {});
-  // Slurm does not answer, so the wanted content again has an item that jobs may need.
+  // Slurm does not answer, so the wanted content again has an item that jobs might need.
   const ConfigState state = next_config_state(offered, asks("a", 3), {{}, "no", "image1"});
   EXPECT_EQ(state.refused_hash, "hash2");
   EXPECT_EQ(state.offered, content(1).files);
@@ -384,7 +384,7 @@ Render wants(Partitions partitions, const std::string& other = "") {
   };
 }
 
-/// Simulates a slurmctld that refuses every text with a word in `bad`, and counts its refusals. Returns the state at the end.
+/// Simulates a slurmctld that refuses every text with a word of `bad`. Counts the refusals. Returns the state at the end.
 ConfigState settle(ConfigState state, const Render& render, const std::vector<std::string>& bad, int& refusals) {
   std::string runs = state.accepted_hash;
   for (int pass = 0; pass < 50; ++pass) {
@@ -505,8 +505,8 @@ TEST(LeftOut, WithNothingAcceptedYetTheClusterStartsWithoutIt) {
   EXPECT_EQ(state.offered_hash, state.accepted_hash);
 }
 
-// In each sequence of events, the last accepted content can be restored, a refused content is never offered if there is another
-// one to offer, and a second pass over the same facts changes nothing.
+// Holds for each sequence of events: the last accepted content can be restored. A refused content is never offered if there is
+// other content to offer. A second pass over the same facts changes nothing.
 RC_GTEST_PROP(ConfigState, KeepsItsPromises, ()) {
   ConfigState state;
   int wanted = 1;

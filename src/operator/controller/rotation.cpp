@@ -24,18 +24,19 @@ namespace {
 
 using core::Json;
 
-/// The time in which a message may still arrive after its sender has loaded another key file. Tokens are valid for a minute,
-/// and credentials for two (AuthInfo's ttl= and cred_expire=). kWithoutKidMayArrive is for messages without a kid (key id): a
-/// daemon with both keys verifies them with the key with which it signs. All credentials have a kid.
+/// The time in which a message can still arrive after its sender has loaded another key file. Tokens are valid for one minute,
+/// and credentials for two minutes (AuthInfo's ttl= and cred_expire=). kWithoutKidMayArrive is for messages without a kid (key
+/// id): a daemon with both keys verifies such messages with the key with which the daemon itself signs. All credentials have a
+/// kid.
 constexpr core::Duration kSignedMayArrive{180000}, kWithoutKidMayArrive{90000};
-/// A slurmd reads its keys before it begins to register, and it begins to register within this time after its reported start.
+/// A slurmd reads its keys before it begins to register. It begins to register at most this long after its reported start.
 constexpr core::Duration kBeginsToRegister{30000};
 constexpr int kShortestKey = 16;
-/// The largest number of witnesses of a pod that may fail. A witness is an ephemeral container: see rotation.hpp.
+/// The largest number of failed witnesses per pod. A witness is an ephemeral container: see rotation.hpp.
 constexpr int kMostWitnesses = 5;
-/// The time between two checks whether the daemons have loaded the files.
+/// The time between two checks whether the daemons have loaded the files of the step.
 constexpr core::Duration kKeyPoll{1000};
-/// The pause between two attempts to reach daemons that have not loaded the files. It doubles with each attempt.
+/// The pause between two attempts to reach daemons that have not loaded the files. The pause doubles with each attempt.
 constexpr core::Duration kLoadAgain{15000};
 constexpr core::Duration kLongestLoadAgain{10 * 60 * 1000};
 constexpr std::size_t kWitnessesPerPass = 64;
@@ -52,13 +53,13 @@ Json jwks(Json signs, Json besides) {
   return {{"$jwks", {{"signs", 0}, {"keys", Json::array({std::move(signs), std::move(besides)})}}}};
 }
 
-/// True if a container of the pod may have read its files: the pod is on a Kubernetes node and has not ended.
+/// True if a container of the pod might have read its files: the pod is on a Kubernetes node and has not ended.
 bool may_have_read(const kube::PodRecord& pod) {
   const bool not_yet = pod.node_name.empty() && pod.phase == "Pending";
   return !not_yet && pod.phase != "Failed" && pod.phase != "Succeeded";
 }
 
-/// Returns the pods of slurmctld and workers that may have read a key and have not ended.
+/// Returns the pods of slurmctld and workers that might have read a key and have not ended.
 std::vector<kube::PodPtr> daemons(const Observed& observed) {
   std::vector<kube::PodPtr> out;
   for (const auto* pods : {&observed.pods, &observed.worker_pods}) {
@@ -128,11 +129,11 @@ std::string joined(const std::vector<std::string>& items) {
   return fmt::format("{}", fmt::join(items, "; "));
 }
 
-/// What the witnesses of a pod show about the files of this step.
+/// What the witnesses of a pod show about the files of the current step.
 struct Witness {
   std::optional<core::WallTime> done;  ///< When a witness found that the kubelet had refreshed the files.
   bool waits = false;                  ///< A witness is waiting for the files.
-  int failed = 0;  ///< Number of witnesses that were killed, perhaps with the machine. They are not restarted.
+  int failed = 0;  ///< Number of witnesses that were killed, perhaps with their machine. Kubernetes does not restart them.
 };
 
 std::string witness_name(const KeyRotation& rotation, int before) {
@@ -158,7 +159,7 @@ plan::Step add_witness(const Observed& observed, const kube::PodRecord& pod, int
                        {"imagePullPolicy", "IfNotPresent"},
                        {"command", wait_for_keys(generation)},
                        {"volumeMounts", Json::array({read_only_mount(kEtcVolume, "/etc/slurm")})}};
-  // The patch has no resourceVersion: the pod's status changes all the time, and nobody else adds a container of this
+  // The patch has no resourceVersion, because the pod's status changes all the time and nobody else adds a container of this
   // name.
   return {
       {"add", "witness", pod.meta.name, generation},
@@ -193,7 +194,7 @@ Json without_jwks() {
           {std::string(api::kKeyLoginGeneration), nullptr}};
 }
 
-/// Ends a rotation whose change the user has withdrawn or replaced. All daemons still sign with the old key.
+/// Ends a rotation if the user has withdrawn or replaced the new key. At this time, all daemons still sign with the old key.
 plan::Step give_up(const Observed& observed) {
   return write_keyring(observed, "give up", "the Secret has other data again", std::nullopt, without_jwks());
 }
@@ -207,7 +208,7 @@ plan::Step renew_logins(const Observed& observed) {
                        {{std::string(api::kKeyLoginJwks), login}, {std::string(api::kKeyLoginGeneration), generation}});
 }
 
-/// Records since when all login pods have signed with the new key. nullopt: some login pod does not.
+/// Records since when all login pods have signed with the new key. nullopt: some login pod does not sign with the new key.
 plan::Step note_logins(const Observed& observed, std::optional<core::WallTime> since) {
   KeyRotation noted = rotation_of(observed);
   noted.logins_at = since;
@@ -258,7 +259,7 @@ const char* step_text(KeyStep step) {
   return "";
 }
 
-/// True if slurmctld has loaded the files of this step and notified the slurmds. False if the clock was set back since.
+/// True if slurmctld has loaded the files of this step and notified the slurmds. False if the clock was set back after that.
 bool has_told(const KeyRotation& rotation, const std::string& slurmctld, core::WallTime now) {
   return rotation.loaded_at && rotation.loaded_by == slurmctld && now >= *rotation.loaded_at;
 }
@@ -270,7 +271,7 @@ enum class Logins {
   kNew,
 };
 
-/// Returns the keys with which login pods sign. Adds to `waits` the login pods for which the rotation waits.
+/// Returns the key with which login pods sign. Adds to `waits` the login pods for which the rotation waits.
 Logins await_logins(const Observed& observed, std::vector<std::string>& waits) {
   const KeyRotation& now = rotation_of(observed);
   std::vector<std::string> ending, former, starting, silent;
@@ -316,7 +317,7 @@ std::vector<std::string> backups_behind(const Observed& observed) {
 }
 
 /// Returns the next step. Requires that every daemon has loaded the files of the present step. nullopt: the next step has to
-/// wait. If it waits until messages have expired, adds a text about that to `told`.
+/// wait. If the next step waits until messages have expired, adds a text about this wait to `told`.
 std::optional<plan::Step> next_step(const Observed& observed, Logins logins_have, std::string& told) {
   const KeyRotation& now = rotation_of(observed);
   if (now.step == KeyStep::kAlone) return end_rotation(observed);
@@ -423,7 +424,8 @@ void add_key_load(const Observed& observed, const ConfigState& state, const Rota
   const plan::StepId id{"load", "keys", noted.generation()};
   plan.remember(id);
   const std::string slurmctld = uid_of_slurmctld(observed);
-  // A reconfigure interrupts every daemon for a moment, even if it has no other effect. So there is a pause between attempts.
+  // A reconfigure interrupts every daemon for a moment, even if the reconfigure changes nothing. So there is a pause between
+  // attempts.
   const auto last = observed.context.outcomes.find(id);
   if (last != observed.context.outcomes.end()) {
     const core::Duration pause = wait_of_try(last->second.count, kLoadAgain, kLongestLoadAgain);

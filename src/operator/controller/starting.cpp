@@ -8,14 +8,14 @@
 namespace op::controller {
 namespace {
 
-/// The minimum time between two writes of starting_at in one wait, because each write delays the reconfigure. The second load
-/// also waits for pods that are created within this time after such a write.
+/// The minimum time between two writes of starting_at during one wait, because each write delays the reconfigure. The second
+/// load also waits for pods that were created within this time after such a write.
 constexpr core::Duration kNoteGap{10000};
 /// The time between two checks whether workers have registered. No event wakes the Controller when a worker registers.
 constexpr core::Duration kPoll{1000};
 
-/// True if the second load is done, or is not tried again after a refusal or a lost reply. After a refusal, the loaded
-/// configuration stays. A reply would be lost again while slurmctld is slow.
+/// True if the second load is done, or if it is not tried again after a refusal or a lost reply. After a refusal, slurmctld
+/// stays with the loaded configuration. After a lost reply, the next reply would also be lost while slurmctld is slow.
 bool reloaded(const Observed& observed, core::WallTime noted) {
   const auto found = observed.context.outcomes.find(reload_id(noted));
   if (found == observed.context.outcomes.end()) return false;
@@ -24,7 +24,7 @@ bool reloaded(const Observed& observed, core::WallTime noted) {
   return outcome.state == plan::Outcome::State::kDone || refused(&outcome) || lost;
 }
 
-/// Returns since when the running slurmctld is ready. nullopt: it is not ready.
+/// Returns since when the running slurmctld is ready. nullopt: slurmctld is not ready.
 std::optional<core::WallTime> ready_since(const Observed& observed) {
   for (const kube::PodPtr& pod : observed.pods) {
     if (!pod->meta.terminating() && pod->ready()) return pod->ready_since.value_or(pod->meta.created);
@@ -39,7 +39,7 @@ bool awaits_workers(const Observed& observed, core::WallTime noted) {
   return std::ranges::any_of(observed.starting, [&](core::WallTime created) { return created <= noted + kNoteGap; });
 }
 
-/// True if the second load is necessary, slurmctld runs, and it has loaded the offered content as far as is known.
+/// True if the second load is necessary, slurmctld runs, and Slurm reports that slurmctld has loaded the offered content.
 bool reload_is_due(const Observed& observed, const ConfigState& state) {
   return state.starting_at && !reloaded(observed, *state.starting_at) && runs(observed) &&
          loaded_config_hash(observed) == state.offered_hash;

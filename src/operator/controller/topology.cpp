@@ -26,7 +26,7 @@ std::optional<Problem> blindness(const Observed& observed) {
     return Problem{"TopologyWaits",
                    "spec.topology: without a RestApi no Slurm node can be given another place: topology.yaml stays as it is"};
   }
-  // These are the capabilities of slurmrestd, whose release may differ from slurmctld's.
+  // These are the capabilities of slurmrestd. The release of slurmrestd can differ from that of slurmctld.
   if (answers(observed) && !observed.snapshot->capabilities.topology_update) {
     return Problem{"TopologyNotSupported", "spec.topology: slurmrestd of Slurm " + observed.snapshot->capabilities.release +
                                                " cannot change the places of nodes, and topology.yaml stays as it is: use "
@@ -35,8 +35,8 @@ std::optional<Problem> blindness(const Observed& observed) {
   return {};
 }
 
-/// True if Slurm would accept the topology string without a topology file. It then has one flat topology, "default", in which
-/// any unit is accepted, so each part must begin with "default:".
+/// True if Slurm would accept the topology string without a topology file. Without the file, Slurm has one flat topology,
+/// "default", which accepts any unit. So each part of the string must begin with "default:".
 bool is_for_flat(std::string_view topology) {
   while (topology.starts_with("default:")) {
     const std::size_t comma = topology.find(',');
@@ -46,8 +46,8 @@ bool is_for_flat(std::string_view topology) {
   return false;
 }
 
-/// Removes the file, `out.text`, after spec.topology was removed. The file stays until no Slurm node uses a unit of it, because
-/// with a user's file in its place, slurmctld would not start. Meanwhile, the NodeSets remove the units from the nodes.
+/// Removes the file, `out.text`, after spec.topology was removed. The file stays until no Slurm node uses a unit of the file:
+/// if a user's file took its place earlier, slurmctld would not start. Meanwhile, the NodeSets remove the units from the nodes.
 void let_go(const Observed& observed, TopologyFile& out) {
   if (out.text.empty()) return;
   if (!release_without_topology_yaml(observed).empty()) return out.text.clear();
@@ -79,8 +79,8 @@ void refuse_files(const Observed& observed, std::vector<Problem>& problems) {
   }
 }
 
-/// True if slurmctld's pod mounts a ConfigMap that has, or may have, the user's topology.yaml and that the spec no longer
-/// names.
+/// True if slurmctld's pod mounts a ConfigMap that the spec no longer names and that has, or might have, the user's
+/// topology.yaml.
 bool mounts_unnamed(const Observed& observed, const ConfigState& state) {
   const auto has_topology = [](const NamedFiles& map) { return map.files.contains(std::string(kTopologyYaml)); };
   if (file_copy(state, kTopologyYaml) != nullptr) return std::ranges::none_of(observed.config_files, has_topology);
@@ -139,7 +139,7 @@ TopologyFile topology_file(const Observed& observed, const ConfigState& state) {
     out.warnings.push_back(std::move(*problem));
     return out;
   }
-  // If Kubernetes reports no nodes, the nodes count as unknown. The units that Slurm nodes use are known only while Slurm
+  // If Kubernetes reports no nodes, the nodes count as unknown. The operator knows which units Slurm nodes use only while Slurm
   // answers.
   if (observed.no_kube_nodes || (!answers(observed) && state.exists())) {
     out.keeps_pod = out.text.empty() && mounts_unnamed(observed, state);
@@ -149,7 +149,7 @@ TopologyFile topology_file(const Observed& observed, const ConfigState& state) {
   TopologyUnits units, wanted;
   for (const std::string& topology : observed.places) add_units(units, spec.type, topology, {});
   wanted = units;
-  std::map<std::string_view, const std::string*> named;  // One node for each topology, because many have the same.
+  std::map<std::string_view, const std::string*> named;  // One node for each topology string: many nodes share a string.
   if (answers(observed)) {
     const TopologyUnits before = read_topology(out.text);
     for (const auto& [name, node] : observed.snapshot->nodes) {

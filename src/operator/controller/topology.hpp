@@ -1,4 +1,4 @@
-// Renders topology.yaml as spec.topology asks for it. The file keeps each unit (a switch or block) that a Slurm node uses: if
+// Renders topology.yaml according to spec.topology. The file retains each unit (a switch or block) that a Slurm node uses: if
 // slurmctld does not accept a node's topology string, it refuses a reconfigure and does not start (_set_nodes_topo in
 // read_config.c; 25.05 to 26.05). So a unit is added before a node gets it, and removed after the last node has left it.
 #pragma once
@@ -12,19 +12,19 @@ namespace op::controller {
 
 struct ConfigState;
 
-/// Returns the release of slurmctld if it is before 25.05, which introduced topology.yaml. "": slurmctld reads topology.yaml,
-/// as far as is known.
+/// Returns the release of slurmctld if it is before 25.05, the first release with topology.yaml. "": slurmctld is not known to
+/// be too old for topology.yaml.
 [[nodiscard]] std::string release_without_topology_yaml(const Observed& observed);
 
 struct TopologyFile {
   std::string text;         ///< The content of topology.yaml; "": no file.
-  bool may_change = false;  ///< The text may change when Slurm's nodes change, but such a change wakes no Controller.
-  bool keeps_pod = false;   ///< The pod must stay: slurmctld would not start with the files that the spec wants mounted.
+  bool may_change = false;  ///< The text depends on Slurm's nodes, but a change of these nodes starts no pass for a Controller.
+  bool keeps_pod = false;   ///< The pod must not be replaced: slurmctld would not start with the files that the new pod mounts.
   std::vector<Problem> problems, warnings;
 };
 
-/// Returns the wanted file, or the offered one while the wanted one is unknown or the file is about to be removed. `state`: as
-/// in render_config().
+/// Returns the wanted file. While the wanted file is unknown or the file is about to be removed, returns the offered file.
+/// `state`: as in render_config().
 [[nodiscard]] TopologyFile topology_file(const Observed& observed, const ConfigState& state);
 
 }  // namespace op::controller

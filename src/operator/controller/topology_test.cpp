@@ -16,7 +16,7 @@ class TopologyFileOf : public ::testing::Test {
  protected:
   TopologyFileOf() { observed_.restapis = {{"x", false}}; }
 
-  /// Makes Slurm answer with this node.
+  /// Simulates an answer of Slurm with this node.
   void answer(const char* node, const char* topology, bool knows_places = true) {
     auto snapshot = std::make_shared<slurm::Snapshot>();
     snapshot->health = slurm::Snapshot::Health::kComplete;

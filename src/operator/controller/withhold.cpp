@@ -42,19 +42,19 @@ const std::string* find_setting(const conf::Entry& entry, std::string_view key) 
   return found == entry.settings.end() ? nullptr : &found->value;
 }
 
-/// True if the user wants `what` removed even if jobs use it.
+/// True if the user wants the item `what` removed even if jobs still use it.
 bool to_go_now(const Observed& observed, const std::string& what) {
   const auto listed = split_list(observed.object->meta.annotation(api::kAnnotationRemoveNow));
   return std::ranges::find(listed, what) != listed.end();
 }
 
-/// Adds a NodeSet's partition with State=DRAIN, without the settings that users gave it.
+/// Adds a NodeSet's partition with State=DRAIN. Leaves out the settings that users gave this partition.
 void add_drained(conf::Conf& out, const std::string& name) {
   out.add_record("NodeSet", name, "Feature=" + name);
   out.add_record("PartitionName", name, "Nodes=" + name + " State=DRAIN");
 }
 
-/// Adds all partitions of NodeSets that only `offered` has, with add_drained().
+/// Calls add_drained() for all partitions of NodeSets that are in `offered` but not in `out`.
 void add_drained_of(conf::Conf& out, const conf::Conf& offered) {
   for (const conf::Entry& entry : offered.entries()) {
     const std::string& name = entry.head().value;
@@ -63,44 +63,44 @@ void add_drained_of(conf::Conf& out, const conf::Conf& offered) {
   }
 }
 
-/// Returns the configuration that slurmctld has loaded, as far as is known.
+/// Returns the configuration that slurmctld is assumed to have loaded.
 conf::Conf read_before(const Observed& observed, const ConfigState& state) {
   if (!state.accepted_hash.empty()) {
     conf::Conf out = parse_conf(state.accepted_files());
     if (state.offered_hash == state.accepted_hash) return out;
     const bool answers = slurm::has_answered(observed.snapshot) && observed.snapshot->complete();
     const conf::Conf offered = parse_conf(state.offered);
-    // slurmctld does not start with the offered file. But after the accepted file, it may have loaded another file that was
-    // never recorded. The offered file also has the NodeSet partitions of that unrecorded file.
+    // slurmctld does not start with the offered file. But after it loaded the accepted file, it may have loaded a third file
+    // that was never recorded. The offered file also has the NodeSet partitions of the unrecorded file.
     if (!answers && slurmctld_crashes(observed) && !observed.restapis.empty()) {
       add_drained_of(out, offered);
       return out;
     }
-    // slurmctld may have loaded the offered file before the state records it. If Slurm answers, its answer shows which of the
-    // offered partitions slurmctld has.
+    // slurmctld may have loaded the offered file before the state records the load. If Slurm answers, its answer shows which of
+    // the offered partitions slurmctld has.
     for (const conf::Entry& entry : offered.entries()) {
       const conf::Setting& head = entry.head();
       if (entry.record() && out.record(head.key, head.value) == nullptr &&
           (head.key != "PartitionName" || !answers || observed.snapshot->partitions.contains(head.value)))
         out.add(entry);
     }
-    // slurmctld has not loaded these partitions yet, but may load them: see may_come().
+    // slurmctld has not loaded these partitions yet, but might still load them: see may_come().
     add_drained_of(out, offered);
     return out;
   }
   conf::Conf offered = parse_conf(state.offered);
   if (!slurmctld_crashes(observed)) return offered;
-  // Without a RestApi it is unknown what slurmctld runs with, and a single crash proves nothing.
+  // Without a RestApi, the operator does not know with which file slurmctld runs, and a single crash proves nothing.
   if (observed.restapis.empty() && has_run(observed, state)) return offered;
-  // If slurmctld never started with the offered file, no job has run. If slurmctld did start with it, keep the partitions of
-  // NodeSets without the users' settings, because slurmctld may be unable to read these.
+  // If slurmctld never started with the offered file, no job has run. If slurmctld did start with the offered file, retain the
+  // partitions of NodeSets without the users' settings, because slurmctld might be unable to read these settings.
   conf::Conf out;
   if (has_run(observed, state)) add_drained_of(out, offered);
   return out;
 }
 
-/// True if Slurm knows all nodes of the partition and each of them has a feature with the partition's name, or if the partition
-/// has no nodes.
+/// True if Slurm knows all nodes of the partition, and each node has a feature with the partition's name. Also true if the
+/// partition has no nodes.
 bool of_its_feature(const slurm::Snapshot& snapshot, const slurm::Partition& partition) {
   const auto names = core::expand_hostlist(partition.nodes);
   return partition.nodes.empty() ||
@@ -110,13 +110,13 @@ bool of_its_feature(const slurm::Snapshot& snapshot, const slurm::Partition& par
           }));
 }
 
-/// Returns what is known of slurmctld's configuration after its ConfigMap was deleted or edited. Slurm does not report how a
-/// partition was configured, so only the partitions of NodeSets can be rebuilt, without their other settings.
+/// Returns the known part of slurmctld's configuration after the ConfigMap was deleted or edited. Slurm does not report how a
+/// partition was configured, so this rebuilds only the partitions of NodeSets, without other settings.
 conf::Conf read_loaded(const Observed& observed) {
   conf::Conf out;
   if (!observed.stateful_set) return out;
   if (!slurm::has_answered(observed.snapshot)) {
-    // Slurm cannot be asked. So each NodeSet may have had a partition with jobs: even without workers, jobs may be pending.
+    // Slurm does not answer. So each NodeSet might have had a partition with jobs: even without workers, jobs can be pending.
     std::set<std::string> names;
     for (const NodeSetFacts& nodeset : observed.nodesets) names.insert(nodeset.slurm_name);
     for (const auto& [name, object] : observed.left_nodesets) names.insert(name);
@@ -141,8 +141,8 @@ void add_loaded_gres(conf::Conf& out, const Observed& observed) {
   if (!list.empty()) out.set("GresTypes", list);
 }
 
-/// True if no accepted content is known, for example because somebody deleted or edited the ConfigMap. The file in the
-/// ConfigMap may then be newer than the one that slurmctld runs with.
+/// True if no accepted content is known, for example because somebody deleted or edited the ConfigMap. Then the file in the
+/// ConfigMap might be newer than the file with which slurmctld runs.
 bool was_lost(const ConfigState& state) {
   return state.accepted_hash.empty();
 }
@@ -171,12 +171,12 @@ bool fresh(const Observed& observed) {
 
 using Uses = std::vector<std::string> (*)(const slurm::Job&);
 
-/// Adds to `item` the jobs that have not ended and use `name`. `uses` returns the names that a job uses.
+/// Adds to `item` the jobs that use `name` and have not ended. The function `uses` returns the names that a job uses.
 void find_jobs(Withheld& item, const Observed& observed, std::string_view name, Uses uses) {
   if (!slurm::has_answered(observed.snapshot)) return;
   for (const auto& [id, job] : observed.snapshot->jobs) {
     if (!job->in_queue()) continue;
-    // A job that could not be read may use anything.
+    // A job that could not be read might use any name.
     const std::vector<std::string> used = uses(*job);
     if (job->id >= 0 && std::ranges::find(used, name) == used.end()) continue;
     item.jobs.push_back(id);
@@ -185,7 +185,7 @@ void find_jobs(Withheld& item, const Observed& observed, std::string_view name, 
 }
 
 /// True if the snapshot shows that slurmctld accepts no jobs in the partition, or does not have the partition. The snapshot
-/// must have been requested after the reconfigure to that state.
+/// must have been requested after the reconfigure that set the partition to this state.
 bool takes_no_jobs(const Observed& observed, const std::string& name) {
   const auto found = observed.snapshot->partitions.find(name);
   if (found == observed.snapshot->partitions.end()) return true;
@@ -195,8 +195,8 @@ bool takes_no_jobs(const Observed& observed, const std::string& name) {
 }
 
 /// True if a NodeSet's partition is offered but slurmctld has not loaded the offered file. Until then, any reconfigure or start
-/// may load that file, or an earlier one in which the partition was UP, because the kubelet delivers files late. So jobs may
-/// arrive that no answer shows yet.
+/// might load the offered file, or an earlier file in which the partition was UP, because the kubelet delivers files late. So
+/// jobs can arrive that no answer shows yet.
 bool may_come(const Observed& observed, const ConfigState& state, const std::string& name) {
   if (!state.exists() || loaded_config_hash(observed) == state.offered_hash) return false;
   // slurmctld does not load a file that it has refused, so the partition cannot appear.
@@ -205,7 +205,7 @@ bool may_come(const Observed& observed, const ConfigState& state, const std::str
   return offered.record("NodeSet", name) != nullptr && offered.record("PartitionName", name) != nullptr;
 }
 
-/// Returns why the partition has to stay. nullopt: it may be removed.
+/// Returns why the partition has to stay. nullopt: the partition can be removed.
 std::optional<Withheld> judge_partition(const Observed& observed, const ConfigState& state, const std::string& name) {
   Withheld item{.what = "partition/" + name};
   if (to_go_now(observed, item.what)) return {};
@@ -224,7 +224,7 @@ std::optional<Withheld> judge_partition(const Observed& observed, const ConfigSt
   return item;
 }
 
-/// Adds the nodes and NodeSets of the partition to `into`, unless `other` has them, because slurmctld refuses unknown names.
+/// Adds the nodes and NodeSets of the partition to `into`, except those in `other`, because slurmctld refuses unknown names.
 void keep_members(conf::Conf& into, const conf::Conf& other, const conf::Conf& before, const conf::Entry& partition) {
   const std::string* nodes = find_setting(partition, "Nodes");
   if (nodes == nullptr) return;
@@ -236,8 +236,8 @@ void keep_members(conf::Conf& into, const conf::Conf& other, const conf::Conf& b
   }
 }
 
-/// True if the operator rendered the partition for a NodeSet. Such partitions precede a user's PartitionName=DEFAULT, so that
-/// this line does not affect them.
+/// True if the operator rendered the partition for a NodeSet. Such partitions precede a user's PartitionName=DEFAULT line, so
+/// that the DEFAULT line does not affect them.
 bool made_for_nodeset(const conf::Entry& partition, const conf::Conf& before) {
   const std::string& name = partition.head().value;
   const std::string* nodes = find_setting(partition, "Nodes");
@@ -260,7 +260,7 @@ std::set<std::string> lacking_partitions(const ConfigState& state, const Rendere
         entry.record() && head.key == "PartitionName" && !conf::is_marker(slurm::Owner::kOperator, head.value);
     if (partition && offered.record(head.key, head.value) == nullptr) out.insert(head.value);
   }
-  // Include partitions of NodeSets that were left out because slurmctld may have refused them.
+  // Also returns partitions of NodeSets that were left out because slurmctld may have refused them.
   for (const auto& [name, config] : wanted.partitions) {
     if (offered.record("PartitionName", name) == nullptr) out.insert(name);
   }
@@ -350,7 +350,7 @@ conf::Entry drained(conf::Entry entry) {
     return setting.key == "State" || setting.key == "Default";
   });
   std::ranges::transform(state, state.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-  // A partition that is DOWN accepts jobs but starts none, so it becomes INACTIVE.
+  // If a partition is DOWN, slurmctld accepts jobs for it but starts none. So such a partition becomes INACTIVE.
   entry.settings.push_back({"State", state == "UP" || state == "DRAIN" ? "DRAIN" : "INACTIVE"});
   return entry;
 }
@@ -396,7 +396,7 @@ std::set<std::string> load_ends_jobs(const Observed& observed, const ConfigState
   std::set<std::string> out;
   for (const auto& [id, job] : observed.snapshot->jobs) {
     if (lacking.empty() || !job->in_queue()) continue;
-    // A job that could not be read may be in any partition.
+    // A job that could not be read might be in any partition.
     if (id < 0) return lacking;
     for (const std::string& name : split_list(job->partition)) {
       if (lacking.contains(name)) out.insert(name);
@@ -408,9 +408,9 @@ std::set<std::string> load_ends_jobs(const Observed& observed, const ConfigState
 void watch_withheld(const Observed& observed, const std::vector<Withheld>& withheld, plan::Plan& plan) {
   constexpr core::Duration kJobsMayHaveEnded{5000}, kSoon{1000};
   if (withheld.empty() || observed.restapis.empty()) return;
-  // The Controller is planned again soon if a partition is being removed or the last answer is too old. A slow Slurm is polled
-  // every 15 s, and its answer counts as fresh for only 2 s. If Slurm does not answer, no early pass is needed, because its
-  // next answer wakes the Controller.
+  // The next pass comes soon if a partition is being removed or the last answer is too old. A slow Slurm is polled every 15 s,
+  // and its answer counts as fresh for only 2 s. If Slurm does not answer, no early pass is needed, because the next answer of
+  // Slurm starts a pass.
   const bool soon = slurm::has_answered(observed.snapshot) && observed.snapshot->complete() &&
                     std::ranges::any_of(withheld, [](const Withheld& item) { return item.jobs.empty(); });
   plan.wake_after(soon ? kSoon : kJobsMayHaveEnded, "what is withheld may be free to go");

@@ -1,4 +1,4 @@
-// Builds the facts about a Controller "ns/x" that has its keys and nothing else, for tests of its plan.
+// Builds the facts about a Controller "ns/x" for tests of its plan. The Controller has its keys and no other objects.
 #pragma once
 
 #include "kube/cache/record.hpp"
