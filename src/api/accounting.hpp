@@ -13,7 +13,8 @@
 
 namespace api {
 
-/// The longest name of an Accounting. Its pods have a label "<name>-accounting-<10 characters>", with at most 63 characters.
+/// The longest name of an Accounting. A label of its pods has the value "<name>-accounting-<10 characters>", at most 63
+/// characters.
 inline constexpr std::size_t kMaxAccountingName = 41;
 
 /// The volume of a MariaDB that the operator runs.
@@ -23,11 +24,11 @@ struct StoragePersistence {
 
 /// The MariaDB or MySQL behind slurmdbd.
 struct StorageConfig {
-  bool managed = false;  ///< The operator runs a MariaDB and sets `host`, `port` and `password_key_ref` itself.
+  bool managed = false;  ///< True: the operator runs a MariaDB and sets `host`, `port` and `password_key_ref` itself.
   std::string host;
   std::int32_t port = 3306;  ///< The default of StoragePort in slurmdbd.conf(5).
   std::string database = "slurm_acct_db";
-  std::string username;  ///< "": the user slurm.
+  std::string username;  ///< "" means the user slurm.
   std::optional<SecretKeySelector> password_key_ref;
   // The following members apply only if `managed` is true.
   core::Json mariadb = core::Json::object();  ///< A core/v1 Container that is merged over the operator's own.
@@ -36,9 +37,11 @@ struct StorageConfig {
 };
 
 struct AccountingSpec {
-  std::optional<SecretKeySelector> slurm_key_ref;      ///< Absent: the key of the Controllers that name this Accounting.
-  std::optional<SecretKeySelector> jwt_key_ref;        ///< Absent: jwt_hs256_key_ref is used instead.
-  std::optional<SecretKeySelector> jwt_hs256_key_ref;  ///< The old name of jwt_key_ref. Both absent: the Controllers' key.
+  std::optional<SecretKeySelector>
+      slurm_key_ref;  ///< Absent: slurmdbd uses the key of the Controllers that name this Accounting.
+  std::optional<SecretKeySelector> jwt_key_ref;  ///< Absent: jwt_hs256_key_ref is used instead.
+  std::optional<SecretKeySelector>
+      jwt_hs256_key_ref;  ///< The old name of jwt_key_ref. If both are absent, the Controllers' key is used.
   std::optional<ConfigMapKeySelector> jwks_key_ref;
   bool external = false;
   std::optional<ExternalConfig> external_config;
