@@ -37,11 +37,9 @@ struct StorageConfig {
 };
 
 struct AccountingSpec {
-  std::optional<SecretKeySelector>
-      slurm_key_ref;  ///< Absent: slurmdbd uses the key of the Controllers that name this Accounting.
-  std::optional<SecretKeySelector> jwt_key_ref;  ///< Absent: jwt_hs256_key_ref is used instead.
-  std::optional<SecretKeySelector>
-      jwt_hs256_key_ref;  ///< The old name of jwt_key_ref. If both are absent, the Controllers' key is used.
+  std::optional<SecretKeySelector> slurm_key_ref;      ///< Absent: the key of the Controllers that name this Accounting.
+  std::optional<SecretKeySelector> jwt_key_ref;        ///< Absent: jwt_hs256_key_ref is used instead.
+  std::optional<SecretKeySelector> jwt_hs256_key_ref;  ///< The old name of jwt_key_ref. Both absent: the Controllers' key.
   std::optional<ConfigMapKeySelector> jwks_key_ref;
   bool external = false;
   std::optional<ExternalConfig> external_config;

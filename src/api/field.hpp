@@ -94,8 +94,7 @@ class Field {
   /// Returns the schema of the member's type. If this function is null, `limits` is the whole schema. The schema is not stored,
   /// because every struct around the member would keep another copy.
   core::Json (*type_schema)() = nullptr;
-  core::Json limits =
-      core::Json::object();  ///< Keywords that are added to the schema of the field's type, or replace keywords of that schema.
+  core::Json limits = core::Json::object();  ///< Keywords that are added to, or replaced in, the schema of the field's type.
   std::vector<Rule> rules;
   bool is_required = false;
   bool is_not_acted_on = false;
@@ -106,8 +105,7 @@ class Field {
   bool is_embedded = false;
   bool is_raw = false;                      ///< The member is core::Json.
   std::optional<core::Json> default_value;  ///< Set by has_default().
-  const FieldList* child =
-      nullptr;  ///< The fields of the struct that the member, its list items or its optional hold; null if none.
+  const FieldList* child = nullptr;         ///< The fields of the struct in the member, its list or its optional; null if none.
 
   std::function<core::Json(const void* owner)> write;
   /// Sets the member from validated JSON. `json` is null if the member is absent.

@@ -87,10 +87,8 @@ struct SlurmQosSpec {
   std::optional<PreemptMode> preempt_mode;
   std::optional<std::string> preempt_exempt_time;
   QosLimits limits;
-  core::Json config =
-      core::Json::object();  ///< A QOS in the JSON of slurmrestd. Sets fields of Slurm that have no member here.
-  std::string
-      config_version;  ///< The data_parser version ("v0.0.44") that defines the field names in `config`. "": any version.
+  core::Json config = core::Json::object();  ///< A QOS in slurmrestd's JSON, for fields that are not members here.
+  std::string config_version;                ///< The data_parser version ("v0.0.44") that `config` follows. "": any.
   std::optional<std::string> capacity_cluster;
   Adoption adoption = Adoption::kNever;
   DriftPolicy policy = DriftPolicy::kEnforce;
@@ -102,9 +100,8 @@ struct CapacityLimitStatus {
   std::string limit;  ///< The name of the limit: "grpTRES[cpu]".
   std::string expression;
   std::int64_t value = 0;
-  std::string cluster;  ///< The name of the Controller.
-  std::map<std::string, IntOrString, std::less<>>
-      inputs;  ///< The quantities in the expression and their values: {"all": 128, "partition(gpu)": 64}.
+  std::string cluster;                                     ///< The name of the Controller.
+  std::map<std::string, IntOrString, std::less<>> inputs;  ///< The values used: {"all": 128, "partition(gpu)": 64}.
   std::optional<core::WallTime> lower_since;  ///< Since when the expression has given less than `value`. Absent if it does not.
 };
 

@@ -139,8 +139,7 @@ class ManagerWiring final : public Wiring {
   slurm::Clusters& clusters_;
   std::vector<std::string> namespaces_;
   bool nodes_;
-  kube::Cache<kube::NodeRecord>
-      no_nodes_;  ///< Replaces the manager's cache if nodes may not be read. Always empty and never synced.
+  kube::Cache<kube::NodeRecord> no_nodes_;  ///< Replaces the manager's cache if nodes may not be read. Nothing fills it.
 };
 
 }  // namespace slinky
