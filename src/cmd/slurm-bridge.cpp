@@ -82,7 +82,7 @@ std::optional<core::Error> read_connection(const Flags& flags, bridge::Options& 
   return {};
 }
 
-/// Returns the admission webhook, not started yet; null if the flags configure none.
+/// Returns the admission webhook, which is not started yet; null if the flags disable it, or for a dry run.
 core::Result<std::unique_ptr<bridge::admission::Server>> make_admission(kube::App& app, const Flags& flags,
                                                                         const bridge::Bridge& slurm_bridge) {
   if (flags.admission_address == "0" || app.dry_run()) return nullptr;
