@@ -90,7 +90,7 @@ inline constexpr std::string_view kAnnotationFirstConf = "nodeset.slinky.slurm.n
 inline constexpr std::string_view kAnnotationTopologySpec = "topology.slinky.slurm.net/spec";
 /// The features of the Slurm nodes on this Kubernetes node, separated by commas and without kFeaturePrefix.
 inline constexpr std::string_view kAnnotationFeaturesSpec = "features.slinky.slurm.net/spec";
-/// The prefix of the features of Slurm nodes that come from labels of Kubernetes nodes.
+/// The prefix of the features that Slurm nodes get from labels and annotations of Kubernetes nodes.
 inline constexpr std::string_view kFeaturePrefix = "k8s/";
 
 // Annotations of children and pod templates that the operator sets. X-config is the ConfigMap of the Controller X.
@@ -102,7 +102,7 @@ inline constexpr std::string_view kAnnotationSlurmKeyHash = "slinky.slurm.net/sl
 inline constexpr std::string_view kAnnotationKeyRotation = "slinky.slurm.net/key-rotation";
 /// On a keyring and on X-config: the digest of the key with which slurmctld's pod was made, if the key has changed since.
 inline constexpr std::string_view kAnnotationMadeWithKey = "slinky.slurm.net/made-with-slurm-key-hash";
-/// On pods of slurmctld and slurmd: says that their daemon reads slurm.jwks if the file exists.
+/// On pods of slurmctld and slurmd: shows that the daemon in the pod reads slurm.jwks if the file exists.
 inline constexpr std::string_view kAnnotationReadsJwks = "slinky.slurm.net/reads-slurm-jwks";
 /// On pods of slurmctld's backups: the step of the key rotation whose key files the pods read when they started.
 inline constexpr std::string_view kAnnotationKeyGeneration = "slinky.slurm.net/key-generation";
