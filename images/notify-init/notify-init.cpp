@@ -2,20 +2,21 @@
 //
 //   notify-init COMMAND [ARG...]
 //
-// It does the four things systemd does for `slurmctld --systemd` and `slurmd --systemd`, and nothing else:
+// notify-init is the service manager of sd_notify(3) for `slurmctld --systemd` and `slurmd --systemd`. It does four things:
 //
-//   1. It owns NOTIFY_SOCKET. A Slurm daemon that reconfigures starts a second process, which reads the new
-//      configuration. Only when that one stands does the first announce it (`MAINPID=...`) and leave. When the new
-//      configuration is bad, the second process ends and the first keeps running and returns the error. Under `-D`
-//      instead, the daemon execs itself in place and a bad configuration ends it, so containers want `--systemd`.
-//   2. It reaps whatever is orphaned to it, as process 1 or as a subreaper.
-//   3. It forwards signals to the process that is in charge now, not to the one it once started.
-//   4. It ends when that process ends, with its exit code, or 128 + N after signal N.
+//   1. It receives the notifications of the daemon on the socket in $NOTIFY_SOCKET. A Slurm daemon that reconfigures starts a
+//      second process, which reads the new configuration. Once the second process is ready, the first process sends
+//      MAINPID= with the PID of the second process, and exits. If the new configuration is bad, the second process exits, and
+//      the first process keeps running and returns the error. With `-D`, the daemon would exec itself in place, and exit if
+//      the configuration is bad. So containers need `--systemd`.
+//   2. It reaps orphaned processes, as process 1 or as a subreaper.
+//   3. It forwards signals to the main process: the one that MAINPID= named last, or else the one that notify-init started.
+//   4. It exits when the main process exits, with the exit code of the main process, or 128 + N after signal N.
 //
-// It is linked statically: it must start in any image. It needs no privilege and one writable directory out of those
-// in socket_directories.
+// notify-init is linked statically, so that it starts in any image. It needs no privileges. One of the directories in
+// socket_directories must be writable.
 //
-// Not for: several daemons in one container, restarts, or watchdogs.
+// notify-init does not support several daemons in one container, restarts, or watchdogs (WATCHDOG=1).
 
 #include <errno.h>
 #include <poll.h>
@@ -36,8 +37,8 @@ namespace {
 
 constexpr int kForwarded[] = {SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2, SIGWINCH};
 
-// How long the process in charge may be gone before a successor announces itself. Slurm announces first and leaves
-// second, so this only covers a daemon that does it the other way round.
+// How long notify-init waits for MAINPID= after the main process has exited. A Slurm daemon sends MAINPID= before it exits, so
+// this time only matters for a daemon that exits first.
 constexpr int kHandoverMs = 1000;
 
 char socket_directory[64];
@@ -67,7 +68,8 @@ void remove_socket() {
   leave(125);
 }
 
-// A datagram socket in a directory that only this user can enter: what arrives there comes from our own daemon.
+// Opens the notification socket and sets $NOTIFY_SOCKET. The directory of the socket admits only the user of notify-init, so
+// all notifications come from our own daemon.
 int open_notify_socket() {
   const char* socket_directories[] = {"/run", "/run/slurmctld", "/dev/shm", "/tmp"};
   for (const char* parent : socket_directories) {
@@ -88,12 +90,13 @@ int open_notify_socket() {
   return fd;
 }
 
-// Reads every waiting message, logs its STATUS, and returns the process now in charge.
+// Reads all pending notifications, logs STATUS= and READY=1, and returns the PID of the main process: the last valid MAINPID=,
+// or else `main_pid`.
 pid_t read_notifications(int fd, pid_t main_pid) {
   char message[4096];
   for (;;) {
     const ssize_t size = recv(fd, message, sizeof message - 1, 0);
-    if (size < 0) return main_pid;  // Nothing more waits.
+    if (size < 0) return main_pid;  // No more notifications.
     message[size] = '\0';
     char* rest = message;
     for (char* line; (line = strsep(&rest, "\n")) != nullptr;) {
@@ -122,7 +125,7 @@ int main(int argc, char** argv) {
     return 125;
   }
 
-  // Signals are taken from a descriptor, in order with everything else. Blocking them first loses none.
+  // Signals are read from a signalfd in the main loop. They are blocked before the fork, so that none is lost.
   sigset_t handled, before;
   sigemptyset(&handled);
   sigaddset(&handled, SIGCHLD);
@@ -131,7 +134,8 @@ int main(int argc, char** argv) {
   const int signals = signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK);
   if (signals < 0) die("signalfd");
 
-  // As process 1 orphans come to us anyway; this is for `docker run --init`, shared process namespaces and tests.
+  // Process 1 gets all orphaned processes. If notify-init is not process 1 (`docker run --init`, shared process namespaces,
+  // tests), it must be a subreaper to get them.
   if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) die("prctl");
 
   const int notifications = open_notify_socket();
@@ -145,8 +149,8 @@ int main(int argc, char** argv) {
     _exit(errno == ENOENT ? 127 : 126);
   }
 
-  bool stopping = false;  // We passed on a signal to stop: no successor will come.
-  bool ended = false;     // The process in charge has ended and no successor is known.
+  bool stopping = false;  // A signal to stop was forwarded: no MAINPID= is expected.
+  bool ended = false;     // The main process has exited, and no MAINPID= has named a new one.
   int exit_code = 0;
 
   for (;;) {
@@ -154,7 +158,7 @@ int main(int argc, char** argv) {
     const int ready = poll(events, 2, ended ? kHandoverMs : -1);
     if (ready < 0 && errno != EINTR) die("poll");
 
-    // Notifications before deaths: an announcement always precedes the death of the announcer.
+    // Read notifications before exit statuses, because a daemon sends MAINPID= before it exits.
     const pid_t known = main_pid;
     main_pid = read_notifications(notifications, main_pid);
     if (main_pid != known) ended = false;
@@ -164,7 +168,7 @@ int main(int argc, char** argv) {
     while (read(signals, &signal_info, sizeof signal_info) == sizeof signal_info) {
       const int number = static_cast<int>(signal_info.ssi_signo);
       if (number == SIGCHLD) continue;
-      if (ended) leave(exit_code);  // Nobody is left who could handle it.
+      if (ended) leave(exit_code);  // No process is left to handle the signal.
       if (number == SIGTERM || number == SIGINT || number == SIGQUIT) stopping = true;
       kill(main_pid, number);
     }
@@ -178,14 +182,14 @@ int main(int argc, char** argv) {
         break;
       }
       if (pid != main_pid) continue;
-      // The announcement may have come between our last look and this death.
+      // MAINPID= may have arrived after the last read of notifications and before this exit.
       main_pid = read_notifications(notifications, main_pid);
       if (pid != main_pid) continue;
       ended = true;
       exit_code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
       if (exit_code != 0) log("process %d ended with %d", static_cast<int>(pid), exit_code);
     }
-    // A daemon that was stopped, that failed, or that left nobody behind, has no successor to wait for.
+    // Do not wait for MAINPID= if the daemon was stopped, if it failed, or if no child process is left.
     if (ended && (stopping || exit_code != 0 || !children_left)) leave(exit_code);
   }
 }

@@ -13,7 +13,8 @@
 
 namespace api {
 
-/// The longest name of an Accounting. Its pods have a label "<name>-accounting-<10 characters>", with at most 63 characters.
+/// The longest name of an Accounting. A label of its pods has the value "<name>-accounting-<10 characters>", at most 63
+/// characters.
 inline constexpr std::size_t kMaxAccountingName = 41;
 
 /// The volume of a MariaDB that the operator runs.
@@ -23,11 +24,11 @@ struct StoragePersistence {
 
 /// The MariaDB or MySQL behind slurmdbd.
 struct StorageConfig {
-  bool managed = false;  ///< The operator runs a MariaDB and sets `host`, `port` and `password_key_ref` itself.
+  bool managed = false;  ///< True: the operator runs a MariaDB and sets `host`, `port` and `password_key_ref` itself.
   std::string host;
   std::int32_t port = 3306;  ///< The default of StoragePort in slurmdbd.conf(5).
   std::string database = "slurm_acct_db";
-  std::string username;  ///< "": the user slurm.
+  std::string username;  ///< "" means the user slurm.
   std::optional<SecretKeySelector> password_key_ref;
   // The following members apply only if `managed` is true.
   core::Json mariadb = core::Json::object();  ///< A core/v1 Container that is merged over the operator's own.

@@ -54,12 +54,12 @@ struct ServiceSpec {
   Metadata metadata;
   core::Json spec = core::Json::object();  ///< A core/v1 ServiceSpec that is merged over the operator's own.
   std::int32_t port = 0;                   ///< 0: the component's own port.
-  std::int32_t node_port = 0;              ///< 0: chosen by Kubernetes.
+  std::int32_t node_port = 0;              ///< 0: Kubernetes chooses the port.
 };
 
 struct MetricEndpoint {
   std::string path;
-  std::string interval;  ///< A duration as Prometheus writes it ("30s"). "": Prometheus uses its own setting.
+  std::string interval;  ///< A duration in the notation of Prometheus ("30s"). "": Prometheus uses its own setting.
   std::string scrape_timeout;
 };
 struct ServiceMonitor {
@@ -88,11 +88,12 @@ core::Json container_schema();
 /// as well: see embed_raw.
 core::Json claim_properties();
 
-/// Returns the rule for names that become parts of other names: a DNS label of at most `longest` characters, which begins with
-/// a letter if `begins_with_letter`. Objects with a status are exempt, so that their finalizers can always be removed.
+/// Returns the rule for names that become parts of other names. The rule requires a DNS label of at most `longest` characters;
+/// with `begins_with_letter`, the label begins with a letter. An object that has a status is exempt, so that its finalizers
+/// can always be removed.
 Rule name_is_label(std::size_t longest, bool begins_with_letter);
 
-/// Returns the rule for structs with jwtKeyRef and its old name jwtHs256KeyRef: the reference that is in force must not change.
+/// Returns the rule for structs with jwtKeyRef and its old name jwtHs256KeyRef: the reference in force cannot be changed.
 Rule jwt_key_unchanged();
 
 enum class ConditionStatus { kTrue, kFalse, kUnknown };
@@ -105,7 +106,7 @@ struct Condition {
   std::string type;
   ConditionStatus status = ConditionStatus::kUnknown;
   std::string reason;   ///< One CamelCase word; never empty.
-  std::string message;  ///< Something a user can act on; no secrets.
+  std::string message;  ///< A text that a user can act on; contains no secrets.
   std::optional<core::WallTime> last_transition_time;
   std::int64_t observed_generation = 0;
 };

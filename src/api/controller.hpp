@@ -24,10 +24,10 @@ constexpr std::array<std::string_view, 2> enum_names(TopologyType) {
   return {"Tree", "Block"};
 }
 
-/// Describes how topology.yaml is made from labels of Kubernetes nodes.
+/// Describes how the operator makes topology.yaml from labels of Kubernetes nodes.
 struct Topology {
   TopologyType type = TopologyType::kTree;
-  std::vector<std::string> node_labels;  ///< Names of labels: the label of the largest groups of nodes first.
+  std::vector<std::string> node_labels;  ///< Names of labels. The first label forms the largest groups of nodes.
   std::vector<std::int32_t> block_sizes;
   friend bool operator==(const Topology&, const Topology&) = default;
 };
@@ -93,9 +93,10 @@ struct Controller {
 
 /// Returns Slurm's ClusterName: spec.clusterName, or <namespace>_<name> if that is empty.
 std::string cluster_name(const ControllerSpec& spec, std::string_view ns, std::string_view name);
-/// The longest name of a Controller. Its pods have a label "<name>-controller-<10 characters>", with at most 63 characters.
+/// The longest name of a Controller. A label of its pods has the value "<name>-controller-<10 characters>", at most 63
+/// characters.
 inline constexpr std::size_t kMaxControllerName = 41;
-/// The longest name of a Controller with backups. It is shorter, because the backups' StatefulSet has a longer name.
+/// The longest name of a Controller with backups. The limit is smaller, because the backups' StatefulSet has a longer name.
 inline constexpr std::size_t kMaxNameWithBackups = 34;
 /// Slurm's limit for ClusterName, in bytes.
 inline constexpr std::size_t kMaxClusterName = 40;

@@ -47,7 +47,7 @@ class Validator {
   std::vector<std::string> problems;
 
   void value(const Json& schema, const Json& json, const std::string& path) {
-    // null means the same as an absent value.
+    // null has the same meaning as an absent value.
     if (json.is_null()) return;
     if (schema.value("x-kubernetes-int-or-string", false)) {
       if (!json.is_number_integer() && !json.is_string()) refuse(path, json, "must be a number or a string");

@@ -1,5 +1,6 @@
-// A custom resource is a plain struct with one field list. The list defines how the struct is read from and written to JSON,
-// the CRD schema with its rules, the reference documentation, field diffs, and the tests that mutate every field.
+// A custom resource is a plain struct with one field list. The list defines how the struct is read from and written to JSON.
+// The CRD schema and its rules, the reference documentation, field diffs, and the tests that mutate every field also follow
+// from it.
 //
 //   struct NodeSetSpec {
 //     std::int32_t replicas = 1;
@@ -69,20 +70,20 @@ class Field {
   Field& max_length(std::size_t n);
   /// Limits how many items a list has.
   Field& items(std::size_t least, std::size_t most);
-  /// Requires a text that matches `regex`. Limits it to `longest` characters, because std::regex uses stack for each of them.
+  /// Requires a text that matches `regex`, of at most `longest` characters. std::regex uses stack for each character.
   Field& pattern(std::string regex, std::size_t longest);
   /// Requires a single line, not empty, of any length.
   Field& one_line();
   Field& rule(std::string cel, std::string message, std::string at = "");
-  /// Refuses changes of a value once it is set. For members that may be added or removed, write a rule on the struct instead.
+  /// Forbids changes of a value that is set. For members that users can add or remove, write a rule on the struct instead.
   Field& immutable();
   /// Sets the schema of the value of a core::Json member. The default is the schema of an object with any fields.
   Field& schema_of(core::Json schema);
   /// Marks a field that has no effect. The condition FieldsNotActedOn lists the field if it differs from its default.
   Field& not_acted_on();
-  /// Marks `member` of the value of a core::Json member as without effect. The condition lists it unless it is zero.
+  /// Marks `member` of a core::Json value as without effect. FieldsNotActedOn lists the member unless its value is zero.
   Field& not_acted_on(std::string member);
-  /// Writes the field of a status even if it is zero, or null if it is absent, so that a merge patch resets it.
+  /// Marks a status field that is written even if it is zero (null if it is absent), so that a merge patch resets it.
   Field& always();
 
   /// Returns the type and limits of the member, without description and default.
@@ -93,7 +94,7 @@ class Field {
   /// Returns the schema of the member's type. If this function is null, `limits` is the whole schema. The schema is not stored,
   /// because every struct around the member would keep another copy.
   core::Json (*type_schema)() = nullptr;
-  core::Json limits = core::Json::object();  ///< The field's additions to, and replacements in, the schema of its type.
+  core::Json limits = core::Json::object();  ///< Keywords that are added to, or replaced in, the schema of the field's type.
   std::vector<Rule> rules;
   bool is_required = false;
   bool is_not_acted_on = false;
@@ -109,7 +110,7 @@ class Field {
   std::function<core::Json(const void* owner)> write;
   /// Sets the member from validated JSON. `json` is null if the member is absent.
   std::function<void(void* owner, const core::Json& json)> read;
-  std::function<core::Json()> initial;  ///< Returns the JSON of this member in a default-constructed owner.
+  std::function<core::Json()> initial;  ///< Returns the JSON that this member has in a default-constructed owner.
 };
 
 /// The fields of a struct, in the order in which documentation shows them.
@@ -141,11 +142,11 @@ class FieldList {
 };
 
 /// Returns everything in `json` that the schema refuses, each as "path: value, allowed", or "path: required"; empty if `json`
-/// is valid. `path` is the path of `json` itself. Unknown fields and CEL rules are left to the API server.
+/// is valid. `path` is the path of `json` itself. Does not check for unknown fields or CEL rules: the API server does.
 std::vector<std::string> validate(const core::Json& schema, const core::Json& json, const std::string& path);
 /// Returns the schema without descriptions and CEL rules, which validate() does not read.
 core::Json without_texts(core::Json schema);
-/// Fills in the schema's defaults as the API server does: only in objects that are present.
+/// Fills in the schema's defaults as the API server does. Absent objects stay absent.
 void apply_defaults(const core::Json& schema, core::Json& json);
 /// Returns the paths, below `path`, of the fields marked with not_acted_on() whose values in `json` and `initial` differ.
 std::vector<std::string> not_acted_on_paths(const FieldList& list, const core::Json& json, const core::Json& initial,
@@ -156,7 +157,7 @@ std::string format_duration(core::Duration d);
 /// Parses a duration as Go formats it. Drops fractions of a millisecond. Error: kInvalid.
 core::Result<core::Duration> parse_duration(std::string_view text);
 extern const std::string_view kDurationPattern;
-/// The only pattern that needs no maxLength, because it is matched without std::regex.
+/// The only pattern that needs no maxLength, because the check does not use std::regex.
 extern const std::string_view kOneLinePattern;
 
 template <class T>
@@ -164,7 +165,7 @@ concept Described = requires {
   { field_list(static_cast<const T*>(nullptr)) } -> std::same_as<const FieldList&>;
 };
 
-/// An enum whose names are given by `constexpr std::array<std::string_view, N> enum_names(E)`, in the order of its values.
+/// An enum with a function `constexpr std::array<std::string_view, N> enum_names(E)`, which lists the names in order of value.
 template <class T>
 concept NamedEnum = std::is_enum_v<T> && requires(T e) {
   enum_names(e)[0];

@@ -344,7 +344,7 @@ Json object_schema(const Kind& kind) {
   Json& properties = schema["properties"];
   properties["apiVersion"] = {{"type", "string"}, {"description", "The version of the schema: slinky.slurm.net/v1beta1."}};
   properties["kind"] = {{"type", "string"}, {"description", "The kind: " + kind.kind + "."}};
-  // Rules can only refer to declared fields, so the name is declared.
+  // CEL rules can only refer to declared fields, so the schema declares metadata.name.
   properties["metadata"] = {{"type", "object"}, {"properties", {{"name", {{"type", "string"}}}}}};
   make_conditions_a_map(schema);
   return schema;

@@ -1,6 +1,6 @@
 // All kinds of the API, and the CRDs and the reference documentation that are generated from their field lists.
 //
-// slurm-operator-gen writes both into the tree. A test compares them with the committed files.
+// slurm-operator-gen writes the CRDs and the documentation into the tree. A test compares the committed files with them.
 #pragma once
 
 #include <string>

@@ -227,7 +227,7 @@ TEST(Kinds, TopologyIsToldByNamesOfLabels) {
 
 // Users' manifests, charts and tools name these fields and rely on these defaults.
 TEST(Kinds, HaveEveryFieldAndDefaultOfRelease121) {
-  // An empty name was the default, but no object with it was valid.
+  // In release 1.2.1, the default was an empty name, but no object with an empty name was valid.
   const std::set<std::string> stricter = {"RestApi spec.controllerRef.name", "NodeSet spec.controllerRef.name",
                                           "LoginSet spec.controllerRef.name"};
   std::ifstream in("src/api/testdata/fields_1.2.1.txt");
@@ -263,7 +263,8 @@ Json through(const Json& json) {
   return to_json(*value);
 }
 
-/// Changes each field of `base` in turn, at every depth. The change must survive a round trip and be the only difference.
+/// Changes each field of `base`, one at a time and at every depth. Each change must survive a round trip and be the only
+/// difference.
 template <class T>
 class Mutation {
  public:

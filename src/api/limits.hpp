@@ -73,7 +73,7 @@ Field names(std::string name, Member Owner::*member, const char* pattern, std::s
   return out;
 }
 
-/// Returns the rule for a struct whose member `name` cannot be changed, added or removed.
+/// Returns the rule that the member `name` of a struct cannot be changed, added or removed.
 inline Rule name_unchanged() {
   return {"has(self.name) == has(oldSelf.name) && (!has(self.name) || self.name == oldSelf.name)",
           "cannot be changed, added or removed", "name"};

@@ -6,8 +6,8 @@ using core::Json;
 
 namespace {
 
-/// Returns the schema of a worker's pod template. Its hostname is the prefix of the workers' hostnames, which end with an
-/// ordinal. Hostnames are DNS labels.
+/// Returns the schema of a worker's pod template. The template's hostname is the prefix of the workers' hostnames, which end
+/// with an ordinal. Hostnames are DNS labels.
 Json worker_template_schema() {
   Json schema = Codec<PodTemplate>::schema();
   Json& hostname = schema["properties"]["spec"]["properties"]["hostname"];
@@ -20,7 +20,7 @@ Json worker_template_schema() {
   return schema;
 }
 
-/// Returns the hostname as a CEL expression; '' if absent.
+/// Returns a CEL expression for the hostname; the expression gives '' if the hostname is absent.
 std::string hostname(const std::string& of) {
   return "(has(" + of + ".template) && has(" + of + ".template.spec) && has(" + of + ".template.spec.hostname) ? " + of +
          ".template.spec.hostname : '')";
@@ -273,8 +273,8 @@ const FieldList& field_list(const NodeSetStatus*) {
 }
 
 const FieldList& field_list(const NodeSet*) {
-  // In Slurm, Nodes=all means all nodes of the cluster, and PartitionName=default names no partition. Like name_is_label, the
-  // rules are only for new objects.
+  // In Slurm, Nodes=all means all nodes of the cluster, and PartitionName=default names no partition. Like name_is_label(),
+  // these rules apply only to new objects.
   const std::string old_or_named = "has(self.status) || (has(self.spec) && " + hostname("self.spec") + " != '') || ";
   const std::string old_or_unnamed = "has(self.status) || !has(self.spec) || ";
   static const FieldList kList =

@@ -43,8 +43,9 @@ constexpr std::array<std::string_view, 3> enum_names(OnDrainTimeout) {
   return {"Wait", "Requeue", "Cancel"};
 }
 
-/// The longest name of a NodeSet, and the longest template.spec.hostname. A hostname or label value has at most 63 characters.
-/// A worker with an ordinal has the hostname "<name of the NodeSet>-" or template.spec.hostname, and then the ordinal.
+/// The longest name of a NodeSet, and the longest template.spec.hostname. Hostnames and label values have at most 63
+/// characters. The hostname of a worker with an ordinal is "<name of the NodeSet>-" or template.spec.hostname, followed by the
+/// ordinal.
 inline constexpr std::size_t kMaxNodeSetName = 61;
 inline constexpr std::size_t kMaxHostnamePrefix = 62;
 
@@ -125,8 +126,8 @@ struct NodeSetStatus {
   std::string nodeset_hash;
   std::optional<std::int32_t> collision_count;
   std::vector<Condition> conditions;
-  StringMap ordinal_to_node;    ///< With pin_to_node: maps the ordinal of a worker to the name of its Kubernetes node.
-  StringMap drains_to_restore;  ///< Maps the name of a Slurm node to the reason of the drain that the operator will restore.
+  StringMap ordinal_to_node;    ///< The Kubernetes node of each ordinal. Only with pin_to_node.
+  StringMap drains_to_restore;  ///< Maps the name of a Slurm node to the reason of the drain that the operator must set again.
   std::string selector;
 };
 

@@ -80,7 +80,7 @@ class Table {
     const Json required = schema.value("required", Json::array());
     for (const std::string& name : order) {
       const Json& property = schema["properties"][name];
-      // A member without description belongs to a type of Kubernetes, which Kubernetes documents.
+      // A member without description belongs to a Kubernetes type. The documentation of Kubernetes describes the member.
       if (!property.contains("description")) continue;
       const Field* field = list == nullptr ? nullptr : find(*list, name);
       const bool ignored = field != nullptr && field->is_not_acted_on;

@@ -30,8 +30,8 @@ Json merge_patch(const Json& from, const Json& to) {
   return out;
 }
 
-/// Removes the empty fields of a pod or container, which mean the same as absent ones to Kubernetes and to us. Nested fields
-/// stay: an empty selector selects all.
+/// Removes the empty fields of a pod or container: Kubernetes and this operator treat them as absent. Keeps empty nested
+/// fields, because an empty selector selects all objects.
 Json without_empty_fields(Json fields) {
   if (!fields.is_object()) return fields;
   const Json before = std::exchange(fields, Json::object());
@@ -91,7 +91,7 @@ std::string hash_in_force(const NodeSetSpec& spec, std::vector<const Json*> revi
   for (const Json* revision : revisions) {
     std::string recorded = core::get_string(*revision, {"metadata", "labels", kLabelRevisionHash});
     if (recorded == hash) return hash;
-    // Skips revisions of another operator, whose names do not end with the hash.
+    // Skips the revisions of another operator. Their names do not end with the hash.
     if (recorded.empty() || !core::get_string(*revision, {"metadata", "name"}).ends_with("-" + recorded)) continue;
     const core::Result<NodeSetSpec> read = with_revision(spec, *revision);
     if (read && revision_hash(*read) == hash) return recorded;
@@ -129,8 +129,8 @@ core::Result<Json> apply_revision(const Json& nodeset, const Json& revision) {
   if (!read) return core::fail(core::ErrorCode::kInvalid, read.error().message);
   const core::Result<NodeSetSpec> wanted = with_revision(read->spec, revision);
   if (!wanted) return std::unexpected(wanted.error());
-  // A merge patch only removes fields that its base has. If an sshd is to run, the base includes a disabled sshd, so that the
-  // patch removes its fields.
+  // A merge patch only removes fields that its base has. If an sshd must run, the base includes the disabled sshd, so that the
+  // patch removes the fields of the disabled sshd.
   const bool runs = wanted->ssh && wanted->ssh->enabled;
   Json out = merge_patch(runs ? recorded_data(read->spec) : revision_data(read->spec), revision_data(*wanted));
   // Removes `ssh` as a whole, because an empty object would lack required fields.

@@ -1,10 +1,11 @@
-// Revisions of a NodeSet: what a ControllerRevision records of a spec, and how it is restored.
+// Revisions of a NodeSet: what a ControllerRevision records of a NodeSet's spec, and how that is restored.
 //
 //   auto patch = api::apply_revision(nodeset, revision);     // the two objects, as the API server has them
 //   if (patch && !patch->empty()) ...                        // a JSON merge patch of the NodeSet: kubectl patch --type=merge
 //
-// The revisions of a NodeSet are the ControllerRevisions that it owns. Their member `revision` numbers them; the one with the
-// highest number is in force. A NodeSet whose spec is restored gets no new revision: the old one gets the highest number.
+// The revisions of a NodeSet are the ControllerRevisions that it owns. Their member `revision` numbers them; the revision with
+// the highest number is in force. If users restore an old spec, the old revision gets the highest number; no revision is
+// added.
 #pragma once
 
 #include <string>
@@ -20,29 +21,29 @@ namespace api {
 void drop_chart_versions(StringMap& labels);
 
 /// Returns the data by which revisions are compared and hashed: {"spec": {template, slurmd, logfile, ssh, extraConf,
-/// ordinalPadding, oversubscribeNode}}. Leaves out what does not change a worker: labels with a chart's version, empty fields
-/// of the pod and its containers, and a disabled sshd.
+/// ordinalPadding, oversubscribeNode}}. Omits everything that does not change a worker: labels that contain a chart's version,
+/// a disabled sshd, and empty fields of the pod and its containers.
 core::Json revision_data(const NodeSetSpec& spec);
 
-/// Returns the `data` of a ControllerRevision: revision_data, and also `ssh` if it is disabled, because an earlier release
-/// compares it as well.
+/// Returns the `data` of a ControllerRevision: revision_data, and also a disabled `ssh`, because an earlier release compares
+/// `ssh` even if it is disabled.
 core::Json recorded_data(const NodeSetSpec& spec);
 
-/// Returns the label controller-revision-hash, ten characters. Every release returns the same for the same spec. It depends on
-/// the spec with defaults, not on the pod: a release that builds different pods must not replace all workers.
+/// Returns the label controller-revision-hash, ten characters. Every release returns the same hash for the same spec. The hash
+/// depends on the spec with defaults, not on the pod: a release that builds different pods must not replace all workers.
 std::string revision_hash(const NodeSetSpec& spec);
 
 /// Returns the hash in force for a spec: the label controller-revision-hash of the newest of the NodeSet's `revisions` that
-/// records this spec, or revision_hash(spec) if none does. The two differ if an earlier release recorded the spec under another
-/// hash, which its workers then have as their label.
+/// records this spec. If no revision does, returns revision_hash(spec). An earlier release may have recorded the spec under a
+/// hash other than revision_hash(spec), which is then the label of its workers.
 std::string hash_in_force(const NodeSetSpec& spec, std::vector<const core::Json*> revisions);
 
 /// Returns the spec with the fields of revision_data replaced by those of a ControllerRevision. Error: kInvalid if its data is
 /// missing or invalid.
 core::Result<NodeSetSpec> with_revision(NodeSetSpec spec, const core::Json& revision);
 
-/// Returns the JSON merge patch that restores what a ControllerRevision records of a NodeSet's spec, empty if nothing differs.
-/// The rest of the spec (replicas, updateStrategy ...) stays. Error: kInvalid if either object is invalid.
+/// Returns the JSON merge patch that restores the part of a NodeSet's spec that a ControllerRevision records; empty if nothing
+/// differs. The rest of the spec (replicas, updateStrategy ...) stays. Error: kInvalid if either object is invalid.
 core::Result<core::Json> apply_revision(const core::Json& nodeset, const core::Json& revision);
 
 }  // namespace api

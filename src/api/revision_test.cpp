@@ -37,7 +37,8 @@ constexpr const char* kFull =
         "template": {"metadata": {"labels": {"a": "b"}, "annotations": {"c": "d"}},
                      "spec": {"hostname": "n", "nodeSelector": {"e": "f"}}}})";
 
-// These values are on the pods of running clusters. A release that changes one replaces every worker of its users.
+// The pods of running clusters have these values. If a release changed one of them, it would replace every worker of its
+// users.
 TEST(Revision, HashesNeverChange) {
   EXPECT_EQ(hash_of("{}"), "bsq65j278n");
   EXPECT_EQ(hash_of(R"({"slurmd": {"image": "local/slurmd:26.05"}})"), "shwzjq72bs");
@@ -74,7 +75,7 @@ TEST(Revision, OnlyWhatMakesAWorkerCounts) {
   }
 }
 
-/// Returns a revision of an earlier release, which still recorded chart versions.
+/// Returns a revision of an earlier release, which recorded the versions of charts.
 Json recorded_before(std::int64_t number, const char* spec, const char* hash) {
   const Json body = body_of(spec);
   Json out = revision_of(spec);
@@ -142,7 +143,7 @@ TEST(Revision, AnSshdThatDidNotRunAndWasRecordedByAnEarlierReleaseIsNoneNow) {
     EXPECT_EQ(hash_in_force(spec_of(body_of(now)), {&recorded}), "off") << now;
 }
 
-/// After a downgrade, the earlier release must not see another template.
+/// After a downgrade, the earlier release must not detect a changed template.
 TEST(Revision, AnEarlierReleaseReadsAllOfAnSshdThatDoesNotRun) {
   for (const char* spec : {R"({"template": {}, "ssh": {"enabled": false, "extraSshdConfig": "x"}})",
                            R"({"template": {}, "ssh": {"enabled": true, "sssdConfRef": {"name": "t", "key": "u"}}})"}) {

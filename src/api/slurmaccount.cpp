@@ -7,7 +7,7 @@ namespace {
 
 using namespace limits;
 
-/// Slurm stores shares in 31 bits. The last value stands for "parent".
+/// The largest number of shares. Slurm stores shares in 31 bits, and the largest 31-bit number stands for "parent".
 constexpr std::int64_t kMaxShares = 2147483646;
 constexpr const char* kShares = "^(parent|default|[0-9]+)$";
 constexpr const char* kOptionalName = "^([A-Za-z0-9][A-Za-z0-9_.+-]*)?$";

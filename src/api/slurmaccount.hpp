@@ -41,8 +41,9 @@ struct SlurmAccountSpec {
 struct EntityStatus {
   std::int64_t observed_generation = 0;
   bool ready = false;
-  bool created = false;  ///< True once slurmdbd has had the account, user or association of this resource.
-  /// The slurm::accounting::Settings that this resource has set, or is about to set. Absent: the resource owns nothing.
+  bool created = false;  ///< True once the account, user or association of this resource has existed in slurmdbd.
+  /// The slurm::accounting::Settings that the operator has set, or is about to set. Absent: the resource owns nothing in
+  /// Slurm.
   std::optional<core::Json> applied;
   std::vector<Condition> conditions;
 };

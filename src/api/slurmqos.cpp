@@ -7,21 +7,22 @@ namespace {
 
 using namespace limits;
 
-/// The pattern of a number, or of an expression that depends on a cluster's capacity. It allows the words and characters of
-/// expressions in any order; the operator checks the order. A CEL rule would be too costly, because Kubernetes estimates the
-/// cost of a value that may be a number or a text as that of a text of any length.
+/// The pattern of a number, or of an expression that depends on the capacity of a cluster. The pattern allows the words and
+/// characters of expressions in any order; the operator checks the order. A CEL rule would be too costly: if a value can be a
+/// number or a text, Kubernetes estimates the cost for a text of any length.
 constexpr const char* kTresOrExpression =
     R"(^(unlimited|default|[0-9]+[KMGTP]?|([-0-9.+*(), \t]|min|max|floor|ceil|round)*)"
     R"((%|all|partition[ \t]*\([ \t]*[^ \t\n(),]+[ \t]*\)))"
     R"(([-0-9.+*(), \t%]|min|max|floor|ceil|round|all|partition[ \t]*\([ \t]*[^ \t\n(),]+[ \t]*\))*)$)";
 constexpr std::size_t kMaxExpression = 128;
 constexpr const char* kFraction = R"(^(default|[0-9]+(\.[0-9]+)?)$)";
-/// A pattern like kTime, but without "unlimited" and without plain numbers other than 0, whose unit would be ambiguous.
+/// A pattern like kTime, without "unlimited". Allows no plain number other than 0, because the unit would be ambiguous.
 constexpr const char* kSeconds =
     R"(^(default|0|[0-9]+(:[0-9]+){1,2}|[0-9]+-[0-9]+(:[0-9]+){0,2}|([0-9]+(\.[0-9]+)?(ms|s|m|h))+)$)";
 
-/// Returns a field of TRES limits whose values can be expressions as well. GrpTRESMins and MaxTRESMinsPerJob cannot be:
-/// slurmctld ends jobs that exceed them (`_qos_job_time_out` in its acct_policy.c), so draining a node would end jobs.
+/// Returns a field of TRES limits whose values can also be expressions. GrpTRESMins and MaxTRESMinsPerJob do not allow
+/// expressions: slurmctld ends jobs that exceed these limits (`_qos_job_time_out` in its acct_policy.c), so draining a node
+/// would end jobs.
 Field follows(std::string name, TresMap QosLimits::*member, const std::string& text) {
   Field out = tres(std::move(name), member, text);
   core::Json& item = out.limits["additionalProperties"];

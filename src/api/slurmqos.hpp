@@ -45,7 +45,7 @@ constexpr std::array<std::string_view, 5> enum_names(PreemptMode) {
   return {"Cluster", "Cancel", "Gang", "Requeue", "Suspend"};
 }
 
-/// Selects whether the resource adopts a QOS, account, user or association that exists already.
+/// Selects whether the resource adopts a QOS, account, user or association that already exists in Slurm.
 enum class Adoption { kNever, kAdopt };
 constexpr std::array<std::string_view, 2> enum_names(Adoption) {
   return {"Never", "Adopt"};
@@ -57,7 +57,7 @@ constexpr std::array<std::string_view, 2> enum_names(DriftPolicy) {
   return {"Enforce", "Observe"};
 }
 
-/// Selects whether the QOS, account, user or association is deleted in Slurm with the resource.
+/// Selects whether deleting the resource also deletes the QOS, account, user or association in Slurm.
 enum class QosDeletion { kDelete, kOrphan };
 constexpr std::array<std::string_view, 2> enum_names(QosDeletion) {
   return {"Delete", "Orphan"};
@@ -88,7 +88,7 @@ struct SlurmQosSpec {
   std::optional<std::string> preempt_exempt_time;
   QosLimits limits;
   core::Json config = core::Json::object();  ///< A QOS in slurmrestd's JSON, for fields that are not members here.
-  std::string config_version;                ///< The data_parser version whose field names `config` uses: "v0.0.44". "": any.
+  std::string config_version;                ///< The data_parser version ("v0.0.44") that `config` follows. "": any.
   std::optional<std::string> capacity_cluster;
   Adoption adoption = Adoption::kNever;
   DriftPolicy policy = DriftPolicy::kEnforce;
@@ -102,14 +102,14 @@ struct CapacityLimitStatus {
   std::int64_t value = 0;
   std::string cluster;                                     ///< The name of the Controller.
   std::map<std::string, IntOrString, std::less<>> inputs;  ///< The values used: {"all": 128, "partition(gpu)": 64}.
-  std::optional<core::WallTime> lower_since;               ///< Set while the expression gives less than `value`.
+  std::optional<core::WallTime> lower_since;  ///< Since when the expression has given less than `value`. Absent if it does not.
 };
 
 struct SlurmQosStatus {
   std::int64_t observed_generation = 0;
   bool ready = false;
-  std::int64_t id = 0;  ///< Slurm's number of the QOS. 0: this resource has no QOS.
-  /// The slurm::accounting::Settings that this resource has set. If they are set and `id` is 0, the QOS is about to be created.
+  std::int64_t id = 0;  ///< The id of the QOS in Slurm. 0: this resource has no QOS.
+  /// The slurm::accounting::Settings that the operator has set. If `id` is 0, the operator is about to create the QOS.
   std::optional<core::Json> applied;
   std::vector<CapacityLimitStatus> capacity_limits;
   std::vector<Condition> conditions;

@@ -8,7 +8,7 @@ namespace {
 
 /// The limit for names of Kubernetes objects.
 constexpr std::size_t kMaxObjectName = 253;
-/// If a username does not fit in an object name, its readable part is made from this many of its first characters.
+/// The readable part that replaces a username is made from at most this many of its first characters.
 constexpr std::size_t kReadablePart = 40;
 
 bool is_word(char c) {
@@ -28,8 +28,8 @@ bool fits_in_name(std::string_view username) {
   return true;
 }
 
-/// Returns the username if it fits in an object name. Otherwise returns its readable part with a hash of the whole username.
-/// Slurm's users may have names such as jane.doe@corp.example.
+/// Returns the username if an object name can contain it. Otherwise returns the readable part and a hash of the whole
+/// username. Slurm users can have names such as jane.doe@corp.example.
 std::string in_name(std::string_view username, std::size_t room) {
   if (username.size() <= room && fits_in_name(username)) return std::string(username);
   std::string out;
@@ -96,7 +96,7 @@ const FieldList& field_list(const Token*) {
       FieldList("A Token is a Slurm JWT for one user, kept fresh in a Secret, which has the Token's labels and annotations.")
           .add(field("spec", &Token::spec))
           .add(field("status", &Token::status))
-          // The name becomes a label of the Secret. Like name_is_label, the rule is only for new objects.
+          // The name becomes the value of a label of the Secret. Like name_is_label(), the rule applies only to new objects.
           .rule("has(self.status) || size(self.metadata.name) <= " + std::to_string(kMaxTokenName),
                 "must have at most " + std::to_string(kMaxTokenName) + " characters", "metadata.name");
   return kList;

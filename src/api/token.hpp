@@ -24,7 +24,7 @@ struct TokenSpec {
   bool refresh = true;
   std::optional<SecretKeySelector> secret_ref;
 
-  /// Returns the reference to the JWT key under either name. It is null only in a spec that was not validated.
+  /// Returns the reference to the JWT key under either name; null only in a spec that was not validated.
   [[nodiscard]] const SecretKeySelector* jwt_key() const {
     if (jwt_key_ref) return &*jwt_key_ref;
     return jwt_hs256_key_ref ? &*jwt_hs256_key_ref : nullptr;
@@ -44,9 +44,9 @@ struct Token {
   TokenStatus status;
 };
 
-/// Returns the Secret that holds the token, and its key: spec.secretRef, or <name>-jwt-<username> and SLURM_JWT. `name` is the
-/// Token's name, of at most kMaxTokenName characters. A username that is not valid in a Secret's name is replaced by its
-/// valid characters and a hash of the username.
+/// Returns the Secret that holds the token, and the data key: spec.secretRef, or <name>-jwt-<username> and SLURM_JWT. `name`
+/// is the name of the Token, at most kMaxTokenName characters. If a Secret's name cannot contain the username, uses the valid
+/// characters of the username and a hash of the username.
 SecretKeySelector token_secret(const TokenSpec& spec, std::string_view name);
 
 const FieldList& field_list(const TokenSpec*);

@@ -11,8 +11,8 @@ inline constexpr std::string_view kGroup = "slinky.slurm.net";
 inline constexpr std::string_view kVersion = "v1beta1";
 inline constexpr std::string_view kApiVersion = "slinky.slurm.net/v1beta1";
 
-/// The value of app.kubernetes.io/name on every pod of the operator. It is also the issuer of the tokens of the operator, the
-/// prefix of its field managers and the name of its Lease.
+/// The value of app.kubernetes.io/name on every pod of the operator. The operator's tokens have this issuer, its field
+/// managers have this prefix, and its Lease has this name.
 inline constexpr std::string_view kOperatorName = "slurm-operator";
 
 // Labels on all children.
@@ -28,25 +28,28 @@ inline constexpr std::string_view kLabelPodHostname = "nodeset.slinky.slurm.net/
 inline constexpr std::string_view kLabelPodProtect = "nodeset.slinky.slurm.net/pod-protect";
 inline constexpr std::string_view kLabelPodBusy = "nodeset.slinky.slurm.net/pod-busy";  ///< Set while jobs run on the worker.
 inline constexpr std::string_view kLabelScalingMode = "nodeset.slinky.slurm.net/scaling-mode";
-/// Release 1.3 of the Go operator sets this label on the slurmctld pod that serves. We only read the label, and never set it.
+/// Release 1.3 of the Go operator sets this label on the slurmctld pod that serves. This operator only reads the label.
 inline constexpr std::string_view kLabelControllerActive = "controller.slinky.slurm.net/active";
 inline constexpr std::string_view kLabelRevisionHash = "controller-revision-hash";
 
 // Annotations of Controllers that users set.
-/// The stop switch. While it is on, the operator deletes nothing of the cluster and does not change its slurmctld.
+/// The stop switch. While the switch is on, the operator deletes nothing of the cluster and does not change slurmctld.
 inline constexpr std::string_view kAnnotationStopDeletions = "controller.slinky.slurm.net/stop-deletions";
-/// Accepts that jobs are lost if a slurmctld without a volume gets a new pod, or the auth/slurm key changes: docs/labels.md.
+/// Accepts the loss of jobs if a slurmctld without a volume gets a new pod, or if the auth/slurm key changes: docs/labels.md.
 inline constexpr std::string_view kAnnotationLoseJobs = "controller.slinky.slurm.net/lose-jobs";
 
 // Annotations of worker pods that users set or read.
+/// "true" cordons the worker: the operator drains the worker's Slurm node until users remove the annotation.
 inline constexpr std::string_view kAnnotationPodCordon = "nodeset.slinky.slurm.net/pod-cordon";
 /// The reason for the cordon. The reason of the drain in Slurm is "slurm-operator: ", followed by this text.
 inline constexpr std::string_view kAnnotationPodCordonReason = "nodeset.slinky.slurm.net/pod-cordon-reason";
 /// Set by other programs to request a cordon.
 inline constexpr std::string_view kAnnotationPodCordonRequested = "nodeset.slinky.slurm.net/pod-cordon-requested";
+/// A whole number. If the NodeSet is scaled in, ready workers with a smaller number are deleted first.
 inline constexpr std::string_view kAnnotationPodDeletionCost = "nodeset.slinky.slurm.net/pod-deletion-cost";
 /// Allows the eviction and deletion of the worker, even while jobs run on it.
 inline constexpr std::string_view kAnnotationPodRelease = "nodeset.slinky.slurm.net/pod-release";
+/// Set by the operator: the latest time (RFC 3339) at which the last job on the worker ends. Absent if no job runs.
 inline constexpr std::string_view kAnnotationPodDeadline = "nodeset.slinky.slurm.net/pod-deadline";
 
 // Annotations that the operator sets on worker pods, unless a comment names another object or says that users set it.
@@ -55,21 +58,21 @@ inline constexpr std::string_view kAnnotationDeletionEvidence = "nodeset.slinky.
 /// On a ControllerRevision: "true" if the operator updates workers of earlier revisions to it. "false" if it is the first
 /// revision that this operator recorded, or if spec.updateStrategy.type was OnDelete.
 inline constexpr std::string_view kAnnotationRolls = "nodeset.slinky.slurm.net/rolls";
-/// The Kubernetes node that the node affinity of the worker names, because the worker ran there before.
+/// The only Kubernetes node that the worker's node affinity allows. The worker's earlier pod ran on that node.
 inline constexpr std::string_view kAnnotationPinnedTo = "nodeset.slinky.slurm.net/pinned-to";
 /// On the PVC of a worker that was removed by scaling in: the UID of the worker's pod. The PVC is deleted with the pod.
 inline constexpr std::string_view kAnnotationScaledIn = "nodeset.slinky.slurm.net/scaled-in";
 /// The revision hash with which the pod was created. Set only on a pod that was updated to a newer template in place.
 inline constexpr std::string_view kAnnotationCreatedRevision = "nodeset.slinky.slurm.net/created-revision";
-/// On the newest ControllerRevision, until all workers have it: the controller-revision-hash of the previous revision. Workers
-/// below spec.updateStrategy.rollingUpdate.partition still have the previous revision.
+/// On the newest ControllerRevision, until all workers have that revision: the controller-revision-hash of the previous
+/// revision. Workers below spec.updateStrategy.rollingUpdate.partition still have the previous revision.
 inline constexpr std::string_view kAnnotationBaseRevision = "nodeset.slinky.slurm.net/base-revision";
-/// On a ControllerRevision of an earlier template that users have restored: the time when it became the newest again.
+/// On a ControllerRevision whose template users have restored: the time when this revision became the newest again.
 inline constexpr std::string_view kAnnotationNewestSince = "nodeset.slinky.slurm.net/newest-since";
 /// On a NodeSet, set by users: confirms the loss of Kubernetes nodes that the condition DeletionsStopped reports. The value is
 /// the time from the condition, so a later loss needs another confirmation.
 inline constexpr std::string_view kAnnotationConfirmNodeLoss = "nodeset.slinky.slurm.net/confirm-node-loss";
-/// On a NodeSet, set by users: confirms that the workers that Slurm lost before this time are to be replaced.
+/// On a NodeSet, set by users: allows the operator to replace the workers whose nodes Slurm lost before this time.
 inline constexpr std::string_view kAnnotationConfirmStateLoss = "nodeset.slinky.slurm.net/confirm-state-loss";
 /// Set once Slurm has shown the worker's node. The value is the name of the node at that time, or "true" from an earlier
 /// release. From then on, a missing node in Slurm does not prove that the worker has no jobs.
@@ -77,77 +80,105 @@ inline constexpr std::string_view kAnnotationRegistered = "nodeset.slinky.slurm.
 
 // Annotations that users set on Kubernetes Nodes, unless a comment says otherwise. The operator also sets
 // topology.slinky.slurm.net/spec: on a worker pod, its value is the topology that the operator has set in Slurm.
+/// The reason for draining the workers of a Kubernetes node that is unschedulable.
 inline constexpr std::string_view kAnnotationNodeCordonReason = "nodeset.slinky.slurm.net/node-cordon-reason";
+/// The name of the Slurm node of the worker on this Kubernetes node, with scalingMode DaemonSet and no host networking.
 inline constexpr std::string_view kAnnotationNodeHostnameOverride = "nodeset.slinky.slurm.net/hostname-override";
-/// On a worker pod, set by the operator: more pairs Key=Value for `slurmd --conf`, until the worker has registered.
+/// On a worker pod, set by the operator: more pairs Key=Value for `slurmd --conf` until Slurm has the worker's node.
 inline constexpr std::string_view kAnnotationFirstConf = "nodeset.slinky.slurm.net/first-conf";
+/// The topology of the Slurm nodes on this Kubernetes node ("default:switch-1").
 inline constexpr std::string_view kAnnotationTopologySpec = "topology.slinky.slurm.net/spec";
+/// The features of the Slurm nodes on this Kubernetes node, separated by commas and without kFeaturePrefix.
 inline constexpr std::string_view kAnnotationFeaturesSpec = "features.slinky.slurm.net/spec";
-/// The prefix of the features of Slurm nodes that come from labels of Kubernetes nodes.
+/// The prefix of the features that Slurm nodes get from labels and annotations of Kubernetes nodes.
 inline constexpr std::string_view kFeaturePrefix = "k8s/";
 
 // Annotations of children and pod templates that the operator sets. X-config is the ConfigMap of the Controller X.
+/// On X-config and on pods of slurmctld's backups: the hash of the configuration that X-config offers to slurmctld.
 inline constexpr std::string_view kAnnotationSlurmConfigHash = "slinky.slurm.net/slurm-config-hash";
+/// On pods of slurmctld, slurmdbd and login nodes, the keyring and X-config: a digest of the auth/slurm key in use.
 inline constexpr std::string_view kAnnotationSlurmKeyHash = "slinky.slurm.net/slurm-key-hash";
 /// On a keyring, the Secret of the keys that daemons mount: the step of a key rotation (operator/controller/rotation.hpp).
 inline constexpr std::string_view kAnnotationKeyRotation = "slinky.slurm.net/key-rotation";
 /// On a keyring and on X-config: the digest of the key with which slurmctld's pod was made, if the key has changed since.
 inline constexpr std::string_view kAnnotationMadeWithKey = "slinky.slurm.net/made-with-slurm-key-hash";
-/// On pods of slurmctld and slurmd: says that their daemon reads slurm.jwks if the file exists.
+/// On pods of slurmctld and slurmd: shows that the daemon in the pod reads slurm.jwks if the file exists.
 inline constexpr std::string_view kAnnotationReadsJwks = "slinky.slurm.net/reads-slurm-jwks";
 /// On pods of slurmctld's backups: the step of the key rotation whose key files the pods read when they started.
 inline constexpr std::string_view kAnnotationKeyGeneration = "slinky.slurm.net/key-generation";
 /// On X-config: the UID of the slurmctld pod that was last up. Set only if slurmctld's state is lost with its pod.
 inline constexpr std::string_view kAnnotationServedBy = "slinky.slurm.net/served-by";
+/// On pods of slurmctld and slurmdbd: a digest of the JWT key.
 inline constexpr std::string_view kAnnotationJwtKeyHash = "slinky.slurm.net/jwt-key-hash";
-/// On slurmdbd's pod: the hash of slurmdbd.conf, and the hash of the password of the database.
+/// On slurmdbd's pod: the hash of slurmdbd.conf.
 inline constexpr std::string_view kAnnotationSlurmdbdConfHash = "slinky.slurm.net/slurmdbd-conf-hash";
+/// On the pods of slurmdbd and of a managed MariaDB: a digest of the database's password.
 inline constexpr std::string_view kAnnotationStoragePasswordHash = "slinky.slurm.net/storage-password-hash";
+/// On login pods: the hash of sshd_config.
 inline constexpr std::string_view kAnnotationSshdConfHash = "slinky.slurm.net/sshd-conf-hash";
+/// On worker pods with sshd: the text of sshd_config, which a volume shows to sshd.
 inline constexpr std::string_view kAnnotationSshdConfig = "slinky.slurm.net/sshd-config";
+/// On pods of slurmctld, slurmrestd and login nodes with sssd: a digest of sssd.conf.
 inline constexpr std::string_view kAnnotationSssdConfHash = "slinky.slurm.net/sssd-conf-hash";
+/// On login pods: a digest of the SSH host keys.
 inline constexpr std::string_view kAnnotationSshHostKeysHash = "slinky.slurm.net/ssh-host-keys-hash";
-/// A counter or digest on pods. The operator changes it so that the kubelet refreshes the pods' ConfigMap volumes at once.
+/// A counter or digest on pods. When the operator changes the value, the kubelet refreshes the pods' ConfigMap volumes at
+/// once.
 inline constexpr std::string_view kAnnotationConfigRefresh = "slinky.slurm.net/config-refresh";
 /// On slurmctld's pods: a digest of the settings that only take effect on a restart.
 inline constexpr std::string_view kAnnotationRestartHash = "slinky.slurm.net/restart-hash";
 /// On slurmctld's pod template: the hash of the configuration for which the pod of a crashing slurmctld was last replaced.
 inline constexpr std::string_view kAnnotationRestartedFor = "slinky.slurm.net/restarted-for";
-/// The hash of the last configuration that slurmctld accepted, for rolling back. operator/controller/rollout.hpp explains this
-/// annotation and the following ones, and on which ConfigMap each is.
+/// The annotations from here to kAnnotationHeldSince are on X-config, unless a comment names another object: see
+/// operator/controller/rollout.hpp. This one is the hash of the last configuration that slurmctld accepted, for rolling back.
 inline constexpr std::string_view kAnnotationAcceptedConfigHash = "slinky.slurm.net/accepted-config-hash";
+/// The hash of the configuration that slurmctld refused.
 inline constexpr std::string_view kAnnotationRefusedConfigHash = "slinky.slurm.net/refused-config-hash";
+/// The error with which slurmctld refused the configuration.
 inline constexpr std::string_view kAnnotationRefusedReason = "slinky.slurm.net/refused-reason";
-/// The hashes of the users' settings when slurmctld was offered a configuration, and when it refused one: see Rendered::asked.
+/// The hash of the users' settings from which the offered configuration was made: see Rendered::asked.
 inline constexpr std::string_view kAnnotationAskedHash = "slinky.slurm.net/asked-hash";
+/// The hash of the users' settings from which the refused configuration was made.
 inline constexpr std::string_view kAnnotationRefusedAskedHash = "slinky.slurm.net/refused-asked-hash";
+/// The digest of the pod template of the slurmctld that refused the configuration.
 inline constexpr std::string_view kAnnotationRefusedBy = "slinky.slurm.net/refused-by";
+/// The time (RFC 3339) of the last refusal.
 inline constexpr std::string_view kAnnotationRefusedAt = "slinky.slurm.net/refused-at";
+/// How often slurmctld has refused the configuration.
 inline constexpr std::string_view kAnnotationRefusals = "slinky.slurm.net/refusals";
+/// The partitions that slurmctld refused, or that may have caused a refusal: see LeftOut in slinky/config_map.hpp.
 inline constexpr std::string_view kAnnotationLeftOut = "slinky.slurm.net/left-out-partitions";
+/// "true" if slurmctld has run. Set only if no other annotation shows it.
 inline constexpr std::string_view kAnnotationRan = "slinky.slurm.net/slurmctld-ran";
+/// The time (RFC 3339) at which a reconfigure or restart began to wait for starting jobs.
 inline constexpr std::string_view kAnnotationHeldSince = "slinky.slurm.net/held-since";
-/// The release of the slurmctld that was last up, as the tag of its image says; see slinky/releases.hpp.
+/// On X-config: the release of the slurmctld that was last up, from the tag of its image; see slinky/releases.hpp.
 inline constexpr std::string_view kAnnotationSlurmctldRelease = "slinky.slurm.net/slurmctld-release";
 /// On slurmctld's pod, while slurmctld waits until slurmdbd has been upgraded: the release of slurmdbd that it waits for.
 inline constexpr std::string_view kAnnotationSlurmdbdRelease = "slinky.slurm.net/slurmdbd-release";
 /// On X-config, if slurmctld ended because its state and slurmdbd have different numbers for the cluster: the number in the
 /// state, the number in slurmdbd and the UID of slurmctld's pod, separated by spaces.
 inline constexpr std::string_view kAnnotationNumbersDiffer = "slinky.slurm.net/cluster-numbers-differ";
-/// On the StatefulSet of slurmctld's backups: the UID of the primary's pod to which the backups hand over, and when they began.
+/// On the StatefulSet of slurmctld's backups: the UID of the primary's pod that takes over from a backup, and when that began.
 inline constexpr std::string_view kAnnotationHandedOver = "slinky.slurm.net/handed-over";
 /// On X-config: when slurmctld loaded its configuration while workers were starting. See operator/controller/starting.hpp.
 inline constexpr std::string_view kAnnotationStartingAt = "slinky.slurm.net/starting-at";
-/// On X-config, if a user's topology.yaml or topology.conf names nodes: the times in slinky::Places. See
+/// On X-config, if a user's topology.yaml or topology.conf names nodes: given_until of slinky::Places. See
 /// operator/controller/places.hpp.
 inline constexpr std::string_view kAnnotationPlacesGiven = "slinky.slurm.net/places-given-until";
+/// On X-config: the time `due` of slinky::Places.
 inline constexpr std::string_view kAnnotationPlacesDue = "slinky.slurm.net/places-due";
+/// On X-config: the hash of the users' files that belong to the offered configuration.
 inline constexpr std::string_view kAnnotationFilesHash = "slinky.slurm.net/files-hash";
+/// On X-config: the hash of the users' files that belong to the accepted configuration.
 inline constexpr std::string_view kAnnotationAcceptedFilesHash = "slinky.slurm.net/accepted-files-hash";
+/// On X-config: the jobs that were still starting when a reconfigure or restart stopped waiting, and the time of that.
 inline constexpr std::string_view kAnnotationCutShort = "slinky.slurm.net/cut-short-jobs";
 /// On a Controller, set by users: what to remove from slurm.conf although jobs use it ("partition/gpu,license/matlab").
 inline constexpr std::string_view kAnnotationRemoveNow = "controller.slinky.slurm.net/remove-now";
+/// On X-config and on pods of slurmctld's backups: the hash of the scripts that slurmctld itself runs.
 inline constexpr std::string_view kAnnotationScriptsHash = "slinky.slurm.net/scripts-hash";
+/// On X-config, on the ConfigMaps of its files and on keyrings: a hash of the data, which shows edits by others.
 inline constexpr std::string_view kAnnotationDataHash = "slinky.slurm.net/data-hash";
 
 /// Defined by kubectl: the container that `kubectl logs` and `kubectl exec` use by default.
@@ -155,7 +186,7 @@ inline constexpr std::string_view kAnnotationDefaultContainer = "kubectl.kuberne
 
 // Finalizers. They are removed in this order: NodeSet, RestApi, Controller, Accounting.
 inline constexpr std::string_view kFinalizerNodeSet = "nodeset.slinky.slurm.net/drain";
-/// The finalizer of a NodeSet for which Slurm may have a reservation (ScheduledUpdate).
+/// The finalizer of a NodeSet for which a reservation (ScheduledUpdate) might exist in Slurm.
 inline constexpr std::string_view kFinalizerReservation = "nodeset.slinky.slurm.net/reservation";
 inline constexpr std::string_view kFinalizerRestApi = "restapi.slinky.slurm.net/serve";
 inline constexpr std::string_view kFinalizerController = "controller.slinky.slurm.net/teardown";
@@ -191,9 +222,9 @@ inline constexpr std::string_view kConditionAccountingJoined = "AccountingJoined
 inline constexpr std::string_view kConditionSynced = "Synced";  ///< SlurmQos, SlurmUser ...: Slurm has the declared settings.
 inline constexpr std::string_view kConditionReconfigured = "Reconfigured";  ///< Controller: the wanted slurm.conf is in force.
 inline constexpr std::string_view kConditionPlaced = "WorkersPlaced";       ///< Controller: see operator/controller/places.hpp.
-/// A condition of worker pods. Its message says since when Slurm has had the worker's node; see slinky/workers.hpp.
+/// A condition of worker pods. The message says since when Slurm has had the worker's node; see slinky/workers.hpp.
 inline constexpr std::string_view kPodConditionRegistered = "SlurmNodeRegistered";
-/// The prefix of the pod conditions that show a worker's state in Slurm. The name of the state follows: "SlurmNodeStateIdle".
+/// The prefix of the types of pod conditions that show a worker's state in Slurm. "SlurmNodeStateIdle" shows the state Idle.
 inline constexpr std::string_view kPodConditionPrefix = "SlurmNodeState";
 
 // Ports and names that containers rely on.
@@ -203,13 +234,14 @@ inline constexpr int kPortSlurmdbd = 6819;
 inline constexpr int kPortSlurmrestd = 6820;
 inline constexpr int kPortSsh = 22;
 inline constexpr std::string_view kKeySlurm = "slurm.key";  ///< The data key of a generated auth/slurm key.
-/// Data keys of a keyring during a key rotation. slurm.jwks: all keys, for slurmctld and slurmd. other.key: the old or the new
-/// key, whichever slurm.key does not hold. key-generation: the rotation and its step for which both were written.
+/// Data keys of a keyring during a key rotation. kKeyJwks: all keys, for slurmctld and slurmd. kKeyOther: the old or the new
+/// key, whichever slurm.key does not contain. kKeyGeneration: the rotation and the step for which kKeyJwks and kKeyOther were
+/// written.
 inline constexpr std::string_view kKeyJwks = "slurm.jwks";
 inline constexpr std::string_view kKeyOther = "other.key";
 inline constexpr std::string_view kKeyGeneration = "key-generation";
-/// Data keys of a keyring for login pods, which read keys only at their start. login.jwks: their slurm.jwks. login-generation:
-/// the rotation and its step for which login.jwks was written.
+/// Data keys of a keyring for login pods, which read keys only at their start. kKeyLoginJwks: the slurm.jwks of login pods.
+/// kKeyLoginGeneration: the rotation and the step for which kKeyLoginJwks was written.
 inline constexpr std::string_view kKeyLoginJwks = "login.jwks";
 inline constexpr std::string_view kKeyLoginGeneration = "login-generation";
 inline constexpr std::string_view kKeyJwt = "jwt.key";  ///< The data key of a generated auth/jwt key.

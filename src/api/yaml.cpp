@@ -7,7 +7,7 @@ namespace {
 
 using core::Json;
 
-/// Reports whether a text needs no quotes in YAML 1.1 or 1.2. Other texts are quoted as in JSON, which YAML reads as well.
+/// Reports whether a text needs no quotes in YAML 1.1 and 1.2. Other texts get JSON quotes, which YAML accepts.
 bool is_plain(const std::string& text) {
   static const std::regex kPlain(R"([A-Za-z/<(][-A-Za-z0-9_./<>()=,; ]*[-A-Za-z0-9_./>)]|[A-Za-z])");
   static const std::regex kSpecial("(y|n|yes|no|on|off|true|false|null)", std::regex::icase);

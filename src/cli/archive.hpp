@@ -17,9 +17,9 @@ struct ArchiveFile {
   std::string content;
 };
 
-/// Shortens the parts of a path, so that an archive can hold it: folders to 63 bytes and the name to 100. A part that is too
-/// long becomes its beginning, a hash of the original, and its extension. A path with more than two long folders may still be
-/// too long.
+/// Shortens the parts of a path so that an archive can hold the path: each folder to 63 bytes, the file name to 100. A part
+/// that is too long becomes its beginning, a hash of the original part, and its extension. A path with more than two long
+/// folders can still be too long.
 std::string archive_path(std::string_view path);
 
 /// Returns a .tar.gz of the files, each modified at `at`. Errors: kInvalid (a path is too long), kInternal (zlib failed).

@@ -28,7 +28,7 @@ using core::Json;
 constexpr std::size_t kSalt = 16;
 constexpr int kLines = 5000;
 constexpr int kBytes = 8 << 20;
-/// The maximum number of workers whose logs are read. Only those that are not ready count.
+/// The maximum number of workers whose logs are read. Only workers that are not ready count.
 constexpr std::size_t kWorkerLogs = 20;
 /// The type of the Secrets in which Helm keeps releases. Their values are long and compressed, and appear in no log.
 constexpr std::string_view kHelmRelease = "helm.sh/release.v1";
@@ -56,7 +56,8 @@ std::string path_of(const Json& object) {
                      lowercase(core::get_string(object, {"kind"})), name);
 }
 
-/// Finds where a pod names a ConfigMap, at any depth of `json`. Calls `take` with the kind of the reference, and the reference.
+/// Finds all references to ConfigMaps in a pod, at any depth of `json`. Calls `take` with each reference and the reference's
+/// kind.
 void each_config_map(const Json& json, const std::function<void(std::string_view, const Json&)>& take) {
   if (json.is_array()) {
     for (const Json& item : json) each_config_map(item, take);
@@ -68,7 +69,7 @@ void each_config_map(const Json& json, const std::function<void(std::string_view
   }
 }
 
-/// The data keys of ConfigMaps whose values are environment variables; "" stands for all keys.
+/// ConfigMaps and their data keys whose values are environment variables. The data key "" stands for all keys.
 using Variables = std::set<std::pair<kube::Key, std::string>>;
 
 Variables variables_of(const std::vector<Json>& objects) {
@@ -98,7 +99,7 @@ Json without_variables(Json object, const Variables& variables) {
   return object;
 }
 
-/// Removes the list of images from a Kubernetes node: it is the longest part, and irrelevant for Slurm.
+/// Removes the list of images from a Kubernetes node. The list is the longest part of the node, and irrelevant for Slurm.
 Json shortened(Json object) {
   if (core::get_string(object, {"kind"}) == "Node" && object.contains("status")) object["status"].erase("images");
   return object;
@@ -322,7 +323,7 @@ std::vector<std::string> secret_values(const std::vector<Json>& objects) {
 
 std::vector<std::string> mounted_config_maps(const std::vector<Json>& pods) {
   std::set<std::string> out;
-  // This finds references in a volume, in a projected volume, in env and in envFrom.
+  // each_config_map() finds references in a volume, in a projected volume, in env and in envFrom.
   for (const Json& pod : pods)
     each_config_map(pod, [&](std::string_view, const Json& map) { out.insert(core::get_string(map, {"name"})); });
   out.erase("");

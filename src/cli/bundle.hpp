@@ -1,5 +1,5 @@
-// `kubectl slurm support-bundle`: everything that explains the state of a cluster, and no secrets. Only the pure function
-// bundle_files makes the files of the archive. It redacts all of them.
+// `kubectl slurm support-bundle`: collects everything that explains the state of a cluster, and no secrets. Only the pure
+// function bundle_files makes the files of the archive, and it redacts all of them.
 #pragma once
 
 #include <string>
@@ -16,13 +16,13 @@ struct BundleFacts {
   std::vector<std::pair<std::string, std::string>> texts;     ///< Pairs of path and content: logs, status, versions.
   std::vector<std::pair<std::string, core::Json>> documents;  ///< Pairs of path and content.
   std::vector<std::string> problems;                          ///< What could not be read, and why.
-  std::string salt;  ///< Random text, so that nobody can look up the hashes of Secrets.
+  std::string salt;  ///< Random text. Prevents that somebody looks up the hashes of Secrets.
 };
 
-/// Returns the values of the Secrets among these objects. Leaves out the Secrets of Helm releases. For a Secret with the token
-/// of a service account, returns only the token.
+/// Returns the values of the Secrets among these objects. Omits the Secrets of Helm releases. Of a Secret that holds a service
+/// account's token, returns only the token.
 std::vector<std::string> secret_values(const std::vector<core::Json>& objects);
-/// Returns the names of the ConfigMaps that pods mount or take environment variables from.
+/// Returns the names of the ConfigMaps that the pods mount or read environment variables from.
 std::vector<std::string> mounted_config_maps(const std::vector<core::Json>& pods);
 std::vector<ArchiveFile> bundle_files(const BundleFacts& facts);
 

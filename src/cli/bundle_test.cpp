@@ -19,7 +19,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
-// The tests plant these values wherever a secret may occur.
+// The tests put these values at all places where a secret might occur.
 constexpr const char* kPassword = "Pl4nted-Passw0rd";
 constexpr const char* kKey = "pl4nted-key-bytes-of-slurm";
 constexpr const char* kUnknown = "unkn0wn-to-any-Secret";

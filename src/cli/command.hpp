@@ -31,7 +31,7 @@ namespace cli {
 inline constexpr int kDone = 0;
 inline constexpr int kFailed = 1;         ///< An error, printed on stderr.
 inline constexpr int kUsage = 2;          ///< The command line is wrong.
-inline constexpr int kNotYet = 3;         ///< The wanted state is not reached yet, waits for a person, or is not certain.
+inline constexpr int kNotYet = 3;         ///< The desired state is not reached yet, needs a user, or is uncertain.
 inline constexpr int kRefused = 4;        ///< Refused because it would do harm. stderr says why, and what to do.
 inline constexpr int kInterrupted = 130;  ///< The user interrupted the command.
 
@@ -80,7 +80,7 @@ class Context {
 
 using Run = std::function<int(Context&)>;
 
-/// The names with which the shell completes the arguments of a command.
+/// The kind of names that the shell offers for the arguments of a command.
 enum class Names { kNone, kClusters, kNodeSets, kWorkers };
 
 struct Command {
@@ -89,7 +89,7 @@ struct Command {
   Names names = Names::kNone;
   bool formats = false;         ///< The command has -o.
   bool all_namespaces = false;  ///< The command has -A.
-  /// Adds the command's own options and arguments to the parser. Returns the function that runs the command after the parsing.
+  /// Adds the command's own options and arguments to the parser. The returned function runs the command once they are parsed.
   std::function<Run(CLI::App&)> declare;
 };
 

@@ -1,5 +1,5 @@
-// Shell completion. The program itself computes the completions: the shell's script calls `kubectl-slurm __complete WORD...` to
-// complete the last word. kubectl's own completion does the same under the name kubectl_complete-slurm.
+// Shell completion. The program computes the completions: the shell's script calls `kubectl-slurm __complete WORD...` to
+// complete the last word. kubectl calls the program for the same purpose under the name kubectl_complete-slurm.
 #pragma once
 
 #include <functional>
@@ -22,7 +22,7 @@ struct Completable {
   Names names = Names::kNone;
 };
 
-/// Returns the words that may replace the last of `words`. Calls `names_of` only if a name is expected there.
+/// Returns the words that can replace the last of `words`. Calls `names_of` only if the last word is a name.
 [[nodiscard]] std::vector<std::string> complete(const std::vector<Completable>& commands, const std::vector<std::string>& words,
                                                 const std::function<std::vector<std::string>(Names)>& names_of);
 

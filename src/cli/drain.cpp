@@ -26,8 +26,8 @@ namespace {
 using core::Json;
 
 constexpr core::Duration kDrainEvery{2000};
-/// If a pod already shows a drain at the first look, that drain is not trusted for this long, because the operator may not have
-/// seen the request yet. This is also the shortest time between two requests to Slurm.
+/// How long a drain that the pod shows at the first look is not trusted, because the operator might not have processed the
+/// request yet. Also the shortest time between two requests to Slurm.
 constexpr core::Duration kSettles{10000};
 /// The time to wait for a worker while the verdict on its drain is kUnsure.
 constexpr core::Duration kUnsureFor{60000};
@@ -74,7 +74,7 @@ struct Awaited {
   bool looked = false;         ///< The pod has been read at least once since the request.
   core::MonoTime believed{};   ///< From this time on, the state that the pod shows is trusted.
   DrainState shown{};          ///< The state that the pod showed at the last look.
-  DrainJudgement judgement{};  ///< kOpen: the drain is not over, or was not judged since the pod's state changed.
+  DrainJudgement judgement{};  ///< kOpen: the drain is not over, or the pod's state has changed since the last judgement.
   std::optional<core::MonoTime> unsure_since{};
   std::string told{};
 };
@@ -126,7 +126,7 @@ class DrainWait {
 
   void look(const std::vector<kube::PodPtr>& pods) {
     open_ = lost_ = unclear_ = 0;
-    // One answer has all nodes and jobs of a cluster, so it is enough for all workers of the cluster.
+    // Slurm's answer lists all nodes and jobs of a cluster, so one request is enough for all workers of the cluster.
     const bool ask = api_.clock().mono() >= next_question_;
     std::map<std::string, SlurmFacts> answers;
     for (Awaited& worker : awaited_) {
@@ -182,7 +182,7 @@ class DrainWait {
   }
 
   void tell(Awaited& worker, const std::string& line) {
-    // The remaining time changes constantly, so it does not count as news.
+    // The remaining time changes constantly, so a line that differs only in the time is not printed.
     const std::string key = line.substr(0, line.find(" in "));
     if (std::exchange(worker.told, key) != key) context_.note(worker.pod->meta.name + ": " + line);
   }
@@ -221,7 +221,7 @@ int run_drain(const DrainArguments& given, Context& context) {
   return DrainWait(context, **api, *targets).run(seconds(given.timeout));
 }
 
-/// Reports whether this is a reason that the operator writes into Slurm for the cordon of this pod.
+/// Reports whether `why` is a reason that the operator writes into Slurm for the cordon of this pod.
 bool is_own_cordon(const kube::PodRecord& pod, std::string_view why) {
   return why == slinky::pod_cordon_reason(pod) || why == slinky::plain_cordon_reason(pod);
 }
@@ -240,7 +240,7 @@ std::vector<std::string> causes_of_host(const ResumeFacts& facts) {
   return out;
 }
 
-/// Reports whether the reason in Slurm is left over from a Kubernetes node that is schedulable again.
+/// Reports whether the reason in Slurm is about a Kubernetes node that has become schedulable again since.
 bool is_over_with_host(const kube::PodRecord& pod, const ResumeFacts& facts, std::string_view why) {
   if (facts.host == nullptr || facts.host->unschedulable) return false;
   if (why == facts.host->meta.annotation(api::kAnnotationNodeCordonReason)) return true;
@@ -265,7 +265,7 @@ ResumeFacts read_resume_facts(Api& api, const kube::PodRecord& pod) {
   if (const auto object = api.get(slinky::resources::kNodeSet, {pod.meta.ns, nodeset});
       object && core::get_int(*object, {"status", "desired"}) < core::get_int(*object, {"status", "replicas"}))
     out.scales_in = nodeset;
-  // An external slurmctld has no pod here, so users call scontrol without kubectl exec.
+  // An external slurmctld has no pod in this Kubernetes cluster, so users run scontrol without kubectl exec.
   const std::string cluster(pod.meta.label(api::kLabelCluster));
   const auto controller = api.get(slinky::resources::kController, {pod.meta.ns, cluster});
   const bool here = controller && !core::get_bool(*controller, {"spec", "external"});
@@ -409,7 +409,7 @@ ResumeJudgement judge_resume(const kube::PodRecord& pod, const ResumeFacts& fact
   const auto word = slurm_word(pod);
   const bool drained = word && (word->state.has("DRAIN") || word->state.base == "DOWN" || word->state.has("FAIL"));
   const DrainOwner owner = drained ? drain_owner(word->reason) : DrainOwner{};
-  // If the pod lacks the annotation of the drain, a reason of ours belongs to a drain that was just cancelled.
+  // If the pod lacks the annotation of the drain, a reason of the operator belongs to a drain that was just cancelled.
   const bool own = is_own_cordon(pod, owner.why) || (!out.remove && owner.why.starts_with(kReasonBegins));
   if (owner.others) {
     causes.push_back(fmt::format(

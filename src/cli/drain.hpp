@@ -1,8 +1,8 @@
-// `kubectl slurm drain` and `resume`: selects the workers, follows their progress, and decides whether they may be resumed.
-// Pure, except for the commands themselves.
+// `kubectl slurm drain` and `kubectl slurm resume`: selects workers, follows the progress of their drains, and decides whether
+// workers may be resumed. All functions except the commands themselves are pure.
 //
-// A drain is an annotation on the worker's pod, which the operator turns into a drain in Slurm. A resume only removes the
-// annotation: what a person or another program has drained in Slurm is left alone.
+// A drain sets an annotation on the worker's pod; the operator then drains the node in Slurm. A resume only removes the
+// annotation: it does not end a drain that a person or another program has set in Slurm.
 #pragma once
 
 #include <memory>
@@ -17,44 +17,44 @@
 
 namespace cli {
 
-/// Returns the workers that the arguments `words` name, in the order of the arguments, without duplicates. An argument is a
-/// pod, a Slurm node, a hostlist of either ("cpu-[0-3]"), or "node/NAME" for all workers on a Kubernetes node. "node/" may be
-/// omitted if no worker has that name. A pod's name takes precedence over a Slurm node's. Errors: kNotFound, and kInvalid for a
-/// name that fits several workers or a malformed hostlist.
+/// Returns the workers that `words` name, in the order of `words`, without duplicates. A word is a pod, a Slurm node, a
+/// hostlist of pods or nodes ("cpu-[0-3]"), or "node/NAME" for all workers on a Kubernetes node. "node/" may be omitted if no
+/// worker is called NAME. The name of a pod takes precedence over that of a Slurm node. Errors: kNotFound; kInvalid for a
+/// malformed hostlist or a name that fits several workers.
 core::Result<std::vector<kube::PodPtr>> select_workers(const std::vector<std::string>& words,
                                                        const std::vector<kube::PodPtr>& workers);
 
 /// The progress of a worker's drain.
 enum class DrainState {
   kAsked,     ///< Slurm does not show the drain yet.
-  kDraining,  ///< The node takes no new jobs; some still run.
+  kDraining,  ///< The node takes no new jobs. Some jobs still run.
   kDrained,   ///< No job runs on the node, and none will start.
   kOut,       ///< The node is down or failing and runs nothing, so the operator does not drain it.
   kNoNode,    ///< Slurm has no such node.
 };
 DrainState drain_state(const Said& said);
-/// Describes the state of the drain: "draining, its last job ends at the latest in 1h5m".
+/// Describes the progress of the drain: "draining, its last job ends at the latest in 1h5m".
 std::string drain_text(const Said& said, core::WallTime now);
 
-/// States whether the requested drain is over. Slurm's answer decides. If Slurm does not answer, the pod's conditions decide.
+/// States whether the requested drain is over. Slurm's answer decides; without an answer, the pod's conditions decide.
 struct DrainJudgement {
   enum class Verdict {
     kOpen,    ///< The drain is not over.
     kOver,    ///< The node is drained, or runs nothing anyway.
     kNoNode,  ///< Slurm has no node to drain.
-    kUnsure,  ///< Slurm cannot be asked, and the pod may show an earlier drain.
+    kUnsure,  ///< Slurm cannot be asked, and the pod may still show an earlier drain.
   };
   Verdict verdict = Verdict::kOpen;
   std::string message;
 };
 DrainJudgement judge_drain(const kube::PodRecord& pod, const SlurmFacts& slurm, core::WallTime now);
 
-/// Returns the reason for a drain by `user` with the remark `text`: "drained by alice: bad disk". Either may be empty.
+/// Returns the reason for a drain by `user` with the remark `text`: "drained by alice: bad disk". Both may be empty.
 std::string cordon_reason(std::string_view user, std::string_view text);
 core::Json drain_patch(const kube::PodRecord& pod, std::string_view reason);
 core::Json resume_patch(const kube::PodRecord& pod);
 
-/// The facts on which a resume depends, besides the pod.
+/// The facts besides the pod on which a resume depends.
 struct ResumeFacts {
   std::shared_ptr<const kube::NodeRecord> host;  ///< Null: the pod has no Kubernetes node, or the node cannot be read.
   std::string host_unread;                       ///< Why the Kubernetes node cannot be read.
@@ -65,7 +65,7 @@ struct ResumeFacts {
 /// The decision about the resume of a worker.
 struct ResumeJudgement {
   bool remove = false;   ///< The annotation cordons the worker and is to be removed.
-  bool refused = false;  ///< The worker stays out of service for a cause that only others can end.
+  bool refused = false;  ///< The worker stays out of service for a cause that a resume cannot end.
   std::string message;   ///< Says what is done or not done, who drained the worker, and how the drain ends.
 };
 ResumeJudgement judge_resume(const kube::PodRecord& pod, const ResumeFacts& facts);

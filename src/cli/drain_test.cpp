@@ -95,7 +95,7 @@ TEST(Drain, AWorkerMayHaveNoNode) {
 
 using Verdict = DrainJudgement::Verdict;
 
-/// Returns Slurm's answer about the node cpu-0. `job`: job 7 runs on it.
+/// Returns Slurm's answer about the node cpu-0. `job`: whether job 7 runs on the node.
 SlurmFacts slurm_says(const char* base, std::set<std::string, std::less<>> flags, bool job = false) {
   SlurmFacts out;
   auto node = std::make_shared<slurm::Node>();
@@ -228,7 +228,7 @@ TEST(Resume, ATaintedKubernetesNodeKeepsItDrained) {
   EXPECT_TRUE(known.remove && known.refused);
   EXPECT_THAT(known.message, HasSubstr("has the taint karpenter.sh/disrupted"));
   EXPECT_FALSE(judged(pod, true, host(false, "nvidia.com/gpu")).refused);
-  // This is a taint for which the operator was configured to drain.
+  // example.com/goes is a taint for which the operator was configured to drain workers.
   const Json other = worker_object("cpu-0", {"Idle", "Drain"}, "slurm-operator: Node (kube-1) has the taint example.com/goes");
   EXPECT_TRUE(judged(other, true, host(false, "example.com/goes")).refused);
   EXPECT_FALSE(judged(other, true, host()).refused) << "that is over";

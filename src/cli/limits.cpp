@@ -51,7 +51,7 @@ std::optional<std::int64_t> minutes_left(const QueuedJob& job, core::WallTime no
   return std::max<std::int64_t>(std::chrono::duration_cast<std::chrono::minutes>(*job.end - now).count(), 0);
 }
 
-/// Returns what a job counts against a limit while it runs. nullopt: this is unknown.
+/// Returns the amount that a job adds to a limit while the job runs. nullopt if the amount is unknown.
 std::optional<std::int64_t> weight_of(const QueuedJob& job, Measure measure, std::string_view tres, core::WallTime now) {
   if (measure == Measure::kJobs || measure == Measure::kSubmitted) return job.count();
   const std::int64_t has = count_of(job.has, tres);
@@ -100,7 +100,7 @@ struct Counting {
       case Measure::kJobs:
       case Measure::kSubmitted:
         use_of_others(limit, pool);
-        // Tasks of an array start one by one.
+        // Slurm starts the tasks of an array one by one, so the request is one job.
         limit.asks = 1;
         break;
       case Measure::kTres:
@@ -138,7 +138,7 @@ struct Counting {
       case Measure::kLeastTres:
         return limit.limit - *limit.asks;
       case Measure::kUsedMinutes:
-        // Slurm starts a job that may go beyond the limit, unless AccountingStorageEnforce has `safe`.
+        // Slurm starts a job that could exceed the limit later, unless AccountingStorageEnforce has `safe`.
         if (!limit.in_use || !limit.asks || *limit.asks == 0) return {};
         return *limit.in_use - limit.limit;
       case Measure::kUsedWall:
@@ -188,7 +188,7 @@ const Qos* find_qos(const ClusterFacts& facts, std::string_view name) {
   return it == facts.qos.end() ? nullptr : it->get();
 }
 
-/// Returns the QOS whose limits hold for the job. If two of them set the same limit, the limit of the first one counts.
+/// Returns the QOS whose limits apply to the job. If two QOS set the same limit, the limit of the first QOS counts.
 std::vector<const Qos*> qos_of(const QueuedJob& job, const ClusterFacts& facts) {
   const auto* partition = facts.partition(first_partition(job));
   const Qos* own = find_qos(facts, job.qos);
@@ -217,7 +217,8 @@ std::string whose(const Qos& qos, const LimitKind& kind, const QueuedJob& job) {
   return "QOS " + qos.name;
 }
 
-/// The limits that a QOS sets, as pairs of name and TRES. An association's limit of the same name and TRES does not count.
+/// The limits that a QOS sets, as pairs of name and TRES. If a QOS sets a limit, an association's limit of the same name and
+/// TRES does not count.
 using Taken = std::set<std::pair<std::string, std::string>>;
 
 bool taken_by_qos(const Taken& taken, const LimitKind& kind, const std::string& tres) {
@@ -249,7 +250,7 @@ class Chain {
   }
   [[nodiscard]] const std::vector<const Association*>& links() const { return links_; }
 
-  /// True if the job counts for the association, because it belongs to this association or to one below it.
+  /// True if the job `other` counts for the association `of`: the job belongs to `of` or to an association below `of`.
   [[nodiscard]] bool counts(const Association& of, const QueuedJob& other) const {
     if (!of.user.empty()) {
       return other.user == of.user && same(other.account, of.account) &&
@@ -344,8 +345,8 @@ std::vector<JobLimit> limits_of(const QueuedJob& job, const ClusterFacts& facts)
     for_limits(row->limits, [&](const LimitKind& kind, const std::string& tres, std::int64_t limit) {
       if (taken_by_qos(taken, kind, tres)) return;
       const bool group = kind.name.starts_with("Grp");
-      // A limit without "Grp" is in force only if no association nearer to the job sets it. The limit counts the jobs of the
-      // job's own association.
+      // A limit without "Grp" is in force only if no association nearer to the job sets the limit. The limit counts the jobs
+      // of the job's own association.
       if (!group && !inherited.insert({std::string(kind.name), tres}).second) return;
       const Association& counted = group ? *row : *links.front();
       JobLimit found{&kind, tres, holder_kind_of(*row), name_of(*row), "", scaled(kind, limit, factor)};

@@ -85,7 +85,7 @@ TEST(Limits, OfTres) {
   EXPECT_THAT(numbers(only(cluster)), ElementsAre(6, 2, 2, -2));
   cluster.normal->limits.tres = {{"MaxTRESPerUser", {{"mem", 2560}}}};
   EXPECT_THAT(numbers(only(cluster)), ElementsAre(2560, 2048, 1024, 512));
-  // The job asks for no such license.
+  // The job requests no license/idl.
   cluster.normal->limits.tres = {{"GrpTRES", {{"license/idl", 0}}}};
   EXPECT_THAT(numbers(only(cluster)), ElementsAre(0, 0, 0, 0));
   EXPECT_FALSE(only(cluster).holds());

@@ -14,12 +14,12 @@
 namespace cli {
 namespace {
 
-/// Reports whether the reason only says that nothing is under way.
+/// Reports whether the reason only means that nothing is under way.
 bool says_nothing(std::string_view reason) {
   return reason == "Done" || reason == "Blocked";
 }
 
-/// Further conditions to show. They say why a change does not take effect.
+/// Further conditions to show. These conditions explain why a change does not take effect.
 constexpr std::array<std::string_view, 3> kAlso{"DeletionsStopped", "ChangesWithheld", "KeyChanged"};
 
 /// Further conditions to show unless they are True.
@@ -88,7 +88,7 @@ std::optional<SlurmWord> slurm_word(const kube::PodRecord& pod) {
 std::string state_text(const slurm::NodeState& state) {
   std::string out = state.base;
   for (const std::string& flag : state.flags) {
-    // All workers have this flag.
+    // Omits DYNAMIC_NORM, because the nodes of all workers have this flag.
     if (flag != "DYNAMIC_NORM") out += "+" + flag;
   }
   return out;

@@ -1,4 +1,4 @@
-// Reads resources from the API server: conditions, what an object waits for, and what the operator wrote on pods about Slurm.
+// Reads facts from resources: conditions, what an object waits for, and what the operator wrote on a pod about its Slurm node.
 #pragma once
 
 #include <optional>
@@ -16,13 +16,14 @@ namespace cli {
 /// Returns a condition of status.conditions, or null.
 [[nodiscard]] const core::Json* condition_of(const core::Json& object, std::string_view type);
 [[nodiscard]] bool is_true(const core::Json& object, std::string_view condition);
-/// Returns "REASON: MESSAGE" of the condition, or one of the two if the other is empty.
+/// Returns "REASON: MESSAGE" of the condition. If the reason or the message is empty, returns only the other of the two.
 [[nodiscard]] std::string told(const core::Json& condition);
 
-/// Returns what the object waits for or what is wrong with it, a line each, the worst first.
+/// Returns what the object waits for and what is wrong with the object, one line each, the most severe first.
 [[nodiscard]] std::vector<std::string> waits_of(const core::Json& object);
 
-/// The state and reason of a worker in Slurm, as the operator wrote them on the pod. If it wrote none, slurm_word() is nullopt.
+/// The state and reason of a worker's Slurm node, as the operator wrote them on the pod. slurm_word() returns nullopt if it
+/// wrote none.
 struct SlurmWord {
   slurm::NodeState state;
   std::string reason;
@@ -31,7 +32,7 @@ struct SlurmWord {
 /// Returns the state as Slurm's tools show it: "IDLE+DRAIN".
 [[nodiscard]] std::string state_text(const slurm::NodeState& state);
 
-/// The origin of a node's drain, according to the node's reason.
+/// The origin of a node's drain, as the node's reason in Slurm shows it.
 struct DrainOwner {
   bool ours = false;    ///< slurm-operator drained the node, alone or with others.
   bool others = false;  ///< A person, another program or slurmctld drained the node.
@@ -43,7 +44,7 @@ struct DrainOwner {
 /// The end of the last job of a worker.
 struct Deadline {
   bool busy = false;
-  std::optional<core::WallTime> at;  ///< If `busy` and this is absent, a job has no time limit.
+  std::optional<core::WallTime> at;  ///< Absent although `busy`: a job has no time limit.
 };
 /// Returns the deadline that the operator wrote on the pod.
 [[nodiscard]] Deadline deadline_of(const kube::PodRecord& pod);

@@ -1,4 +1,4 @@
-// kubectl-slurm as a function of its command line: parses it and runs the command.
+// kubectl-slurm as a function of its command line. Parses the command line and runs the command.
 #pragma once
 
 #include <functional>

@@ -30,8 +30,8 @@ using testing::Not;
 /// The replies of slurmrestd, by service and path: "slurm-restapi/openapi/v3".
 using Slurm = std::map<std::string, std::string, std::less<>>;
 
-/// Answers every request with this status. If the status is 0, answers in place of slurmrestds behind the proxy of Services,
-/// and passes on all other requests.
+/// Answers every request with this status. If the status is 0, answers requests to slurmrestds through the proxy of Services
+/// itself, and passes on all other requests.
 class Gatekeeper final : public net::HttpTransport {
  public:
   Gatekeeper(core::Loop& loop, net::HttpTransport& behind, const int& status, const Slurm& slurm)
@@ -169,7 +169,7 @@ TEST_F(ProgramTest, AnApiServerThatIsAwayIsTold) {
   EXPECT_THAT(err, HasSubstr("The API server cannot be reached"));
 }
 
-/// A cluster with an Accounting, whose slurmrestd replies as a real one did (src/slurm/testdata).
+/// A cluster with an Accounting. The replies of slurmrestd are those of a real slurmrestd (src/slurm/testdata).
 struct AccountsTest : ProgramTest, testing::WithParamInterface<std::pair<const char*, const char*>> {
   AccountsTest() {
     accounting("slurm");

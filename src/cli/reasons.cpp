@@ -150,7 +150,7 @@ int take(std::string_view& text, const std::array<std::string_view, N>& words) {
   return -1;
 }
 
-/// A form of reasons with a TRES: what precedes the TRES ("Grp", "Max" or "Min"), what follows it, and the limit that is meant.
+/// A form of reasons that name a TRES: the text before the TRES ("Grp", "Max" or "Min"), the text after it, and the limit.
 struct Form {
   std::string_view begins, ends, name;
 };
@@ -168,7 +168,7 @@ constexpr auto kTresForms = std::to_array<Form>({
     {"Min", "", "MinTRESPerJob"},
     {"Min", "NotSatisfied", "MinTRESPerJob"},
 });
-// Longer words come first, because the first word that fits is taken.
+// Longer words come before shorter ones, because the first word that matches is used.
 constexpr std::array<std::string_view, 11> kTresWords{"Unknown", "Billing", "License", "Energy", "Memory", "GRES",
                                                       "Node",    "CPU",     "Cpu",     "Mem",    "BB"};
 constexpr std::array<std::string_view, 11> kTresNames{"?",    "billing", "license/", "energy", "mem", "gres/",
@@ -192,7 +192,7 @@ constexpr auto kPlainForms = std::to_array<std::pair<std::string_view, std::stri
 bool NamedLimit::covers(std::string_view of_tres) const {
   if (tres == of_tres) return true;
   if (tres.ends_with('/')) return of_tres.starts_with(tres);
-  // Slurm writes "Unknown" for a TRES that has no name in its reasons.
+  // In its reasons, Slurm writes "Unknown" for a TRES that has no name there.
   return tres == "?" && !of_tres.empty() && std::ranges::none_of(kTresNames, [&](std::string_view known) {
            return known.ends_with('/') ? of_tres.starts_with(known) : of_tres == known;
          });

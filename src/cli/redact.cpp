@@ -15,15 +15,15 @@ namespace {
 
 using core::Json;
 
-/// Shorter values are not searched for, because this would remove words from every text.
+/// Values shorter than this are not searched for, because removing them would remove ordinary words from texts.
 constexpr std::size_t kShortest = 6;
-/// Lines of a secret value that are at least this long are also searched for one by one, because a log is split into lines.
+/// A log is split into lines, so the lines of a secret value are also searched for, if they have at least this length.
 constexpr std::size_t kShortestLine = 16;
 
 /// Environment variables that the operator sets itself. Their values are shown.
 constexpr std::array<std::string_view, 4> kOpenVariables{"POD_CPUS", "POD_MEMORY", "POD_NAME", "POD_NAMESPACE"};
 
-/// Reports whether programs store whole manifests, some of them compressed, in this annotation.
+/// Reports whether programs store whole manifests in this annotation; some manifests are compressed.
 bool is_manifest(std::string_view annotation) {
   return annotation.ends_with("/last-applied-configuration") || annotation.ends_with("/last-applied") ||
          annotation.starts_with("kapp.k14s.io/original") || annotation == "objectset.rio.cattle.io/applied";
@@ -39,14 +39,14 @@ bool contains_any(std::string_view word, std::span<const std::string_view> parts
   return std::ranges::any_of(parts, [&](std::string_view part) { return word.find(part) != std::string_view::npos; });
 }
 
-/// Reports whether this names a password in a file of LDAP (sssd.conf, nslcd.conf, slapd.conf): a space may precede a value
-/// there.
+/// Reports whether the name is a password in an LDAP configuration file (sssd.conf, nslcd.conf, slapd.conf), where a space can
+/// separate the name from the value.
 bool of_ldap(std::string_view name) {
   constexpr std::array<std::string_view, 3> kNames{"authtok", "bindpw", "rootpw"};
   return contains_any(lower(name), kNames);
 }
 
-/// Reports whether a name stands for a secret value. A name that only refers to a secret ("token_file") does not.
+/// Reports whether a value with this name is secret. A name that only refers to a secret ("token_file") is not sensitive.
 bool sensitive(std::string_view name) {
   const std::string word = lower(name);
   constexpr std::array<std::string_view, 16> kAboutOne{"missing", "taken",    "refused", "expired", "name", "ref",
@@ -73,13 +73,13 @@ bool is_quote(char c) {
   return c == '"' || c == '\'';
 }
 
-/// Reports whether the argument ("--token") says that the next item of an argument list is a secret value.
+/// Reports whether this argument ("--token") means that the next item of an argument list is a secret value.
 bool names_secret(std::string_view argument) {
   return argument.starts_with('-') && argument.find('=') == std::string_view::npos && sensitive(argument);
 }
 
-/// Returns the length of the separator between an option and its value in a list: JSON (`"--token", "abc"`), or YAML with one
-/// line each. 0 if there is none.
+/// Returns the length of the separator between an option and its value in a list; 0 if there is none. The list is JSON
+/// (`"--token", "abc"`), or YAML with one item on each line.
 std::size_t between_items(std::string_view text) {
   std::size_t at = 0;
   const auto skip = [&](const auto& wanted) {
@@ -170,8 +170,8 @@ class Scanner {
       copy(length);
       return drop_value(false);
     }
-    // The separator between a name and its value is = or :, with optional quotes and spaces. After an option of a program it
-    // may be a space.
+    // The separator between a name and its value is = or :, with optional quotes and spaces. After an option of a program, the
+    // separator can be a space.
     std::size_t at = 0;
     bool separated = false;
     while (at < rest_.size() && (is_quote(rest_[at]) || rest_[at] == ' ' || rest_[at] == '\t' || rest_[at] == '\\' ||
@@ -203,8 +203,8 @@ class Scanner {
     return static_cast<std::size_t>(std::ranges::find_if(rest_, is_space) - rest_.begin());
   }
   [[nodiscard]] std::size_t line_length() const { return std::min(rest_.find_first_of("\r\n"), rest_.size()); }
-  /// Returns the length up to the quote that closes the quote written last. In a document within a string, that quote is
-  /// escaped.
+  /// Returns the length up to the quote that closes the last written quote. In a document within a string, the closing quote
+  /// is escaped.
   [[nodiscard]] std::size_t quoted_length() const {
     const char quote = out_.back();
     const bool escaped = out_.size() > 1 && out_[out_.size() - 2] == '\\';
@@ -285,7 +285,7 @@ Json Redactor::member(std::string_view name, Json value) const {
   if (value.is_array()) {
     bool is_value = false;
     for (Json& item : value) {
-      // An environment variable may hold anything, and so may the argument of a program.
+      // The value of an environment variable can be secret, and so can the argument of a program.
       if (name == "env" && item.is_object() && item.contains("value") && item["value"].is_string() &&
           std::ranges::find(kOpenVariables, core::get_string(item, {"name"})) == kOpenVariables.end())
         item["value"] = kRedacted;

@@ -33,7 +33,7 @@ Holder kind_of(const std::string& identity) {
   const std::string_view end = at == std::string::npos ? "" : std::string_view(identity).substr(at + 1);
   const bool hex = end.find_first_not_of("0123456789abcdef") == std::string_view::npos;
   if (end.size() == kIdentityDigits && hex) return Holder::kUs;
-  // Any other identity is taken for ours, which is the safe assumption.
+  // Any other identity counts as this operator's, which is the safe assumption.
   return end.size() == 36 && std::ranges::count(end, '-') == 4 ? Holder::kGo : Holder::kUs;
 }
 
@@ -99,7 +99,7 @@ bool belongs(const Json& object, const std::string& controller) {
   return core::get_string(object, {"spec", "controllerRef", "name"}) == controller;
 }
 
-/// Returns why an object would be deleted at once, with its jobs, as soon as its finalizer is removed; "" if none would.
+/// Returns why removing the finalizer would delete an object, with its jobs, at once; "" if no object would be deleted.
 std::string what_ends(const ReleaseFacts& facts, const kube::ObjectMeta& controller) {
   std::vector<const Json*> objects{&facts.controller};
   for (const auto* list : {&facts.nodesets, &facts.restapis}) {
@@ -117,7 +117,7 @@ std::string what_ends(const ReleaseFacts& facts, const kube::ObjectMeta& control
   return "";
 }
 
-/// Notes what the Go operator requires of a Controller.
+/// Adds notes about what the Go operator requires of the keys of a Controller.
 void note_keys(const Json& controller, ReleasePlan& plan) {
   const auto read = api::from_json<api::ControllerSpec>(controller.value("spec", Json::object()));
   if (!read || read->external) return;
@@ -132,7 +132,7 @@ void note_keys(const Json& controller, ReleasePlan& plan) {
   }
 }
 
-/// Notes that the backups of both operators must not stand by at the same time.
+/// Adds a note that backups of the two operators must not stand by at the same time.
 void note_backups(const Json& controller, ReleasePlan& plan) {
   const auto read = api::from_json<api::ControllerSpec>(controller.value("spec", Json::object()));
   if (!read || slinky::backups_of(*read) == 0) return;
@@ -162,7 +162,7 @@ core::Result<ReleaseFacts> read_facts(Api& api, const kube::Key& key) {
                       std::move(*lists[3]),   std::move(*lists[4]), std::move(*lists[5])};
 }
 
-/// Lists the pods and Leases of operators for operator_runs, and returns its result. Returns an error if we may not list them.
+/// Lists the pods and Leases of operators, and returns the result of operator_runs(). Error: the user may not list them.
 core::Result<std::string> look_for_operator(Api& api, const std::string& ns) {
   const std::string name(api::kOperatorName);
   auto found = api.lists({{.resource = kube::resources::kPod, .label_selector = std::string(api::kLabelName) + "=" + name},

@@ -1,7 +1,7 @@
-// `kubectl slurm release`: removes what this operator put on the objects of a cluster, namely annotations, and the finalizers
-// that keep others from deleting the objects. Everything that runs stays. Pure, except for the command itself.
+// `kubectl slurm release`: removes what this operator put on the objects of a cluster: annotations, and finalizers that
+// prevent the deletion of the objects. Pods and daemons keep running. Pure, except for the command itself.
 //
-// The operator must not run during a release, because it would put everything back.
+// The operator must not run during a release, because it would add the annotations and finalizers again.
 #pragma once
 
 #include <string>
@@ -14,9 +14,9 @@
 
 namespace cli {
 
-/// Returns what shows that an operator runs or may run; "" if nothing does. `pods`: all pods with an operator's labels.
-/// `leases`: all Leases of the pods' namespaces, and those named slurm-operator in any namespace. Ignores operators that do not
-/// act in the namespace `ns`, and the Go operator, whose pods have the same labels.
+/// Returns the evidence that an operator runs, or might run; "" if there is none. `pods`: all pods with an operator's labels.
+/// `leases`: all Leases of the pods' namespaces, and the Leases named slurm-operator in any namespace. Ignores operators that
+/// do not act in the namespace `ns`. Ignores the Go operator, whose pods have the same labels.
 std::string operator_runs(const std::vector<core::Json>& pods, const std::vector<core::Json>& leases, const std::string& ns,
                           core::WallTime now);
 
@@ -39,8 +39,8 @@ struct ReleasePlan {
   std::vector<std::string> notes;  ///< What remains, and what the user has to take care of.
 };
 
-/// Returns the steps in order. The command may be interrupted after any of them, and run again. With `remove_budget`, a step
-/// removes the workers' PodDisruptionBudget.
+/// Returns the steps in order. A user can interrupt the command after any step and run it again. With `remove_budget`, one
+/// step removes the PodDisruptionBudget of the workers.
 ReleasePlan plan_release(const ReleaseFacts& facts, bool remove_budget);
 
 }  // namespace cli

@@ -25,7 +25,7 @@ std::string hash_of(const Json& revision) {
   return core::get_string(revision, {"metadata", "labels", api::kLabelRevisionHash});
 }
 
-/// Returns the hash of the current template, even if the operator has not seen it yet.
+/// Returns the hash of the current template, even if the operator has not processed the template yet.
 std::string hash_in_force(const Json& nodeset, const std::vector<Json>& revisions) {
   const auto read = api::from_json<api::NodeSet>(nodeset);
   std::vector<const Json*> recorded;
@@ -42,7 +42,7 @@ std::string progressing(const Json& nodeset, const char* field) {
   return condition == nullptr ? "" : core::get_string(*condition, {field});
 }
 
-/// Returns the operator's reason not to replace the remaining workers by itself; "" if it replaces them.
+/// Returns why the operator waits for a user before it replaces the remaining workers; "" if it replaces them by itself.
 std::string held_by_people(const Json& nodeset) {
   const std::string reason = progressing(nodeset, "reason");
   const bool held = reason == "UpdatePaused" || reason == "UpdatePartitioned" || reason == "UpdateHeld" ||
@@ -99,7 +99,7 @@ int follow(Context& context, Api& api, const std::string& name, bool watch, core
   }
 }
 
-/// Patches the NodeSet as `make` says. Tries again if somebody else changed it in between.
+/// Sends the patch that `make` returns for the NodeSet. Tries again if somebody else changed the NodeSet in between.
 int patch_nodeset(Context& context, Api& api, const std::string& name,
                   const std::function<core::Result<Json>(const Json& nodeset)>& make, const std::string& done) {
   core::Error conflict;

@@ -23,15 +23,16 @@ struct RolloutState {
 };
 RolloutState rollout_state(const core::Json& nodeset);
 
-/// Returns those of `revisions` that the NodeSet owns, sorted by number. The newest is the last.
+/// Returns those of `revisions` that the NodeSet owns, sorted by number, the newest last.
 std::vector<core::Json> revisions_of(const core::Json& nodeset, std::vector<core::Json> revisions);
-/// Returns a document of the revisions: which is in force, how many workers have each, and what changed between them.
+/// Returns a document about the revisions: which revision is in force, how many workers have each revision, and the changes
+/// from one revision to the next.
 core::Json history_document(const core::Json& nodeset, const std::vector<core::Json>& revisions,
                             const std::vector<core::Json>& workers);
 std::string history_text(const core::Json& document);
 
-/// Returns the revision to which `rollout undo` returns: the one with this number or, without a number, the newest one whose
-/// template differs from that of the NodeSet. Error: kNotFound.
+/// Returns the revision that `rollout undo` restores: the revision with the given number. Without a number, the newest
+/// revision whose template differs from the NodeSet's. Error: kNotFound.
 core::Result<core::Json> revision_to_undo(const core::Json& nodeset, const std::vector<core::Json>& revisions,
                                           std::optional<std::int64_t> number);
 

@@ -14,7 +14,7 @@ class KubeconfigSession final : public Session {
  public:
   KubeconfigSession() {
     loop_.on_signals([this](int) {
-      // A second signal ends a program that does not stop.
+      // A second signal ends the process at once, in case the command does not stop.
       if (interrupted_) std::_Exit(kInterruptedStatus);
       interrupted_ = true;
       loop_.stop();
@@ -60,7 +60,7 @@ kube::ClientOptions client_options() {
   return options;
 }
 
-/// Returns the items of a list, with the apiVersion and kind that they lack.
+/// Returns the items of a list. Adds apiVersion and kind, which the API server omits in lists.
 std::vector<core::Json> items_of(core::Json list, const kube::Resource& resource) {
   std::vector<core::Json> out;
   if (!list.contains("items") || !list["items"].is_array()) return out;

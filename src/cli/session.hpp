@@ -1,8 +1,8 @@
-// A command's access to the API server: one loop and one connection. A command waits for each of its requests in turn. Only
-// Api::lists sends several at once.
+// A command's access to the API server: one loop and one connection. A command sends one request at a time and waits for the
+// answer. Only Api::lists sends several requests at once.
 //
-// Commands decide and render in pure functions. In between they send requests through Api, which runs the loop until the answer
-// has arrived. Tests pass a Session of their own with a simulated API server behind it.
+// Commands decide and render in pure functions. Between these calls, commands send requests through Api, which runs the loop
+// until the answer has arrived. Tests pass a Session of their own that simulates the API server.
 #pragma once
 
 #include <functional>
@@ -33,7 +33,7 @@ class Session {
   virtual void wake() = 0;
 };
 
-/// Opens a session with a context of a kubeconfig. kube::discover_credentials says what empty arguments mean.
+/// Opens a session with a context of a kubeconfig. For empty arguments, see kube::discover_credentials.
 core::Result<std::unique_ptr<Session>> open_session(const std::string& kubeconfig, const std::string& context);
 
 /// A list to request. An empty namespace means all.
@@ -62,13 +62,13 @@ class Api {
   /// Reads the text at the path and query `target`, for answers that are not JSON, such as the log of a container.
   core::Result<std::string> text(const std::string& target);
 
-  /// Waits for this time. Returns false if the user interrupted.
+  /// Waits for `time`. Returns false if the user interrupted the wait.
   bool pause(core::Duration time);
   [[nodiscard]] const core::Clock& clock() { return session_.loop().clock(); }
   [[nodiscard]] Session& session() { return session_; }
   [[nodiscard]] kube::Client& client() { return client_; }
 
-  /// Calls `start` with a callback, and returns what the callback is called with.
+  /// Calls `start` with a callback, runs the loop until the callback is called, and returns the result passed to the callback.
   template <class T>
   core::Result<T> await(const std::function<void(std::function<void(core::Result<T>)>)>& start) {
     auto answer = std::make_shared<std::optional<core::Result<T>>>();
@@ -85,9 +85,9 @@ class Api {
   kube::Client client_;
 };
 
-/// Reports whether the error may pass by itself, so that a command that waits should try again.
+/// Reports whether the error can pass without intervention. A command that waits then tries again.
 bool may_pass(const core::Error& error);
-/// Describes an error in our own words, and says what to do about it.
+/// Describes an error in our own words, and what the user can do about the error.
 std::string explain(const core::Error& error);
 
 }  // namespace cli

@@ -96,7 +96,7 @@ core::Error SlurmAccess::no_answer(const core::Error& error) {
   core::Error out = error;
   if (error.code == core::ErrorCode::kCancelled) return out;
   out.message = "Slurm does not answer: " + slinky::one_line(error.message);
-  // kUnavailable would mean that the API server does not answer, but it has answered.
+  // Replaces kUnavailable, which would mean that the API server does not answer. Here the API server has answered.
   if (out.code == core::ErrorCode::kUnavailable) out.code = core::ErrorCode::kInternal;
   return out;
 }

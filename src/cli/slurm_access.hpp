@@ -1,5 +1,6 @@
 // Reaches a cluster's slurmrestd through the API server's proxy of Services, with a token minted from the cluster's JWT key.
-// That needs no network access and no program in a pod, but two rights: `get` on the key's Secret, and `get` on services/proxy.
+// This access needs no network route to slurmrestd and no program in a pod. It needs two rights: `get` on the Secret of the
+// key, and `get` on services/proxy.
 #pragma once
 
 #include <functional>
@@ -11,7 +12,7 @@
 
 namespace cli {
 
-/// A slurmrestd that answers.
+/// The connection to a slurmrestd that has answered.
 class SlurmAccess {
  public:
   virtual ~SlurmAccess() = default;
@@ -32,8 +33,8 @@ class SlurmAccess {
   static core::Error no_answer(const core::Error& error);
 };
 
-/// Returns the Controller of this name, or the only one if the name is "". `controllers` are all in the namespace `ns`. Errors:
-/// kNotFound, and kInvalid if there are several and the name is "".
+/// Returns the Controller named `name`; if `name` is "", the only Controller. `controllers` are all in the namespace `ns`.
+/// Errors: kNotFound; kInvalid if `name` is "" and there are several Controllers.
 core::Result<core::Json> one_controller(const std::vector<core::Json>& controllers, const std::string& ns,
                                         const std::string& name);
 

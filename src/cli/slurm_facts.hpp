@@ -1,5 +1,5 @@
-// Slurm's answers to a command (cli/slurm_access.hpp). If the user lacks the rights to ask Slurm, the command still works, and
-// its output says why Slurm's answers are missing.
+// Slurm's answers to the requests of a command (cli/slurm_access.hpp). If the user lacks the rights to send requests to Slurm,
+// the command still works, and its output says why Slurm's answers are missing.
 #pragma once
 
 #include <cstdint>
@@ -15,18 +15,18 @@
 namespace cli {
 
 struct SlurmFacts {
-  std::string why_not;  ///< Why Slurm's answer is missing. "": the other members are the answer.
+  std::string why_not;  ///< Why Slurm's answer is missing. "": the answer is in the other members.
   std::string release;  ///< The release of Slurm: "26.05.5".
   std::vector<std::shared_ptr<const slurm::Node>> nodes;
-  std::vector<std::shared_ptr<const slurm::Job>> jobs;  ///< Jobs that have not ended, and some that ended lately.
+  std::vector<std::shared_ptr<const slurm::Job>> jobs;  ///< Jobs that have not ended, and some jobs that ended lately.
 
   [[nodiscard]] bool known() const { return why_not.empty(); }
   [[nodiscard]] const slurm::Node* node(std::string_view name) const;
-  /// Returns the jobs that hold this node, and running jobs whose nodes are unknown.
+  /// Returns the jobs that hold this node, and the running jobs whose nodes are unknown.
   [[nodiscard]] std::vector<const slurm::Job*> jobs_on(std::string_view node) const;
 };
 
-/// The state of a worker's node, as far as it is known: from Slurm if it answered, else from the worker's pod.
+/// The known state of a worker's node: as Slurm answered, or, without an answer, as the worker's pod shows it.
 struct Said {
   std::optional<SlurmWord> word;
   bool missing = false;  ///< Slurm has no such node, or the pod shows no state of a node.

@@ -41,7 +41,8 @@ bool is_external(const Json& controller) {
   return core::get_bool(controller, {"spec", "external"});
 }
 
-/// Returns the state of the configuration: reason and message of ConfigAccepted if it is False, otherwise of Reconfigured.
+/// Returns the state of the configuration: reason and message of the condition ConfigAccepted if it is False, or else those of
+/// Reconfigured.
 Json configuration_json(const Json& controller) {
   if (is_external(controller)) return nullptr;
   const Json* accepted = condition_of(controller, "ConfigAccepted");
@@ -75,7 +76,7 @@ bool has(const std::optional<SlurmWord>& word, std::string_view flag) {
   return word && word->state.has(flag);
 }
 
-/// Returns why the worker takes no jobs, except for a drain, which has a column of its own.
+/// Returns why the worker takes no jobs. Omits drains, because the table has a column for drains.
 std::vector<std::string> worker_waits(const kube::PodPtr& pod, const Said& said) {
   std::vector<std::string> out;
   if (pod->meta.terminating()) out.emplace_back("the pod is being deleted");
@@ -363,7 +364,7 @@ core::Result<StatusFacts> read_status(Api& api, const std::string& ns, const std
                   {}};
   if (!name.empty() && out.controllers.empty())
     return core::fail(core::ErrorCode::kNotFound, fmt::format("there is no cluster (Controller) {} in namespace {}", name, ns));
-  // For one cluster, show only the cluster's own Accounting.
+  // If the user named a cluster, show only the Accounting of that cluster.
   if (!name.empty()) {
     std::erase_if(out.accountings,
                   [&](const Json& object) { return clusters_json(kube::parse_meta(object), out.controllers).empty(); });

@@ -1,4 +1,4 @@
-// Output for users: tables for people, documents for programs. Colours only if the terminal shows them.
+// Output for users: tables for people, documents for programs. Adds colours only if the terminal shows colours.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ enum class Format { kTable, kJson, kYaml };
 
 enum class Tone { kPlain, kGood, kWarn, kBad, kStrong };
 
-/// Colours text for a terminal, or leaves it as it is.
+/// Adds colours to text for a terminal, or leaves the text unchanged.
 class Style {
  public:
   explicit Style(bool colours = false) : colours_(colours) {}
@@ -30,7 +30,7 @@ class Style {
 /// Returns true for a terminal that is not dumb, unless NO_COLOR is set (https://no-color.org).
 [[nodiscard]] bool wants_colours(bool is_terminal, const std::function<std::string(const char*)>& env);
 
-/// A table whose columns are as wide as their widest cell, two spaces apart. A column without content is left out.
+/// A table. Each column is as wide as its widest cell; two spaces separate columns. Omits a column without content.
 class Table {
  public:
   explicit Table(std::vector<std::string> header) : header_(std::move(header)) {}
@@ -51,7 +51,7 @@ class Table {
   std::vector<std::vector<Cell>> rows_;
 };
 
-/// Renders the document in the user's format, with a line end.
+/// Renders the document in the format that the user chose, with a line end.
 [[nodiscard]] std::string render(const core::Json& document, Format format);
 
 /// Formats a duration: "45s", "12m", "3h12m", "2d4h".
@@ -62,7 +62,7 @@ class Table {
 /// Formats a count of a TRES as sacctmgr does: "8", and "1500M" or "2G" for memory, which is counted in MiB.
 [[nodiscard]] std::string tres_count(std::string_view tres, std::int64_t count);
 
-/// Replaces control characters in foreign text, because they would move the terminal's cursor.
+/// Replaces control characters in text from others, because such characters could move the terminal's cursor.
 [[nodiscard]] std::string printable(std::string_view text);
 
 }  // namespace cli

@@ -101,7 +101,7 @@ Json usage_json(const slurm::accounting::Share* share) {
   }
   Json out{{"tresMinutes", std::move(minutes)}};
   out["ofParent"] = share->usage ? Json(*share->usage) : Json();
-  // The fair-share factor counts only for users. That of an account has no meaning.
+  // Omits an account's fair-share factor, because the factor has a meaning only for users.
   out["fairShareFactor"] = share->is_user && share->factor ? Json(*share->factor) : Json();
   return out;
 }
@@ -134,7 +134,7 @@ class AccountTree {
     for (const auto& [name, row] : accounts_) {
       if (!accounts_.contains(folded(row->parent_account))) add(name, 0, out);
     }
-    // Adds the accounts that are left. Their parents form a ring, which has no top.
+    // Adds the remaining accounts. Their parents form a ring, so no account is at the top.
     for (const auto& [name, row] : accounts_) add(name, 0, out);
     return out;
   }
@@ -220,7 +220,7 @@ std::string limits_text(const Json& limits) {
   return out;
 }
 
-/// Returns the used minutes of CPUs and GRES, for which people are usually billed. Omits other TRES.
+/// Returns the used minutes of CPUs and GRES, because sites usually bill for these. Omits other TRES.
 std::string minutes_text(const Json& usage) {
   std::string out;
   if (!usage.is_object()) return out;

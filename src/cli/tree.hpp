@@ -22,19 +22,20 @@ struct TreeFacts {
   Rows<slurm::accounting::User> users;
   /// A Controller that uses the Accounting, and the answer of its slurmctld.
   struct Cluster {
-    std::string controller, name;  ///< `name` is the ClusterName in Slurm; "" if it is not known.
-    std::string why_not;           ///< Why the usage is missing; "" if it is there.
+    std::string controller, name;  ///< `name` is the ClusterName in Slurm; "" if unknown.
+    std::string why_not;           ///< Why the usage is missing; "" if the usage is present.
     Rows<slurm::accounting::Share> shares;
   };
   std::vector<Cluster> clusters;
-  bool only_these = false;  ///< Shows only the clusters of this list, even if slurmdbd has others.
+  bool only_these = false;  ///< Shows only the clusters of `clusters`, even if slurmdbd has more.
 };
 
 /// Reads slurmdbd's lists from the first slurmrestd that answers, and each cluster's usage from the cluster's own slurmrestd.
-/// `accounting` "" means the only Accounting, and `cluster` "" all its clusters. Fails if no slurmrestd gives the lists.
+/// `accounting` "" means the only Accounting, and `cluster` "" all clusters of the Accounting. Fails if no slurmrestd returns
+/// the lists.
 core::Result<TreeFacts> read_tree(Api& api, const std::string& ns, const std::string& accounting, const std::string& cluster);
 
-/// Returns the accounts and users. The form is stable and documented in docs/reference/kubectl-slurm.md.
+/// Returns the accounts and users. docs/reference/kubectl-slurm.md documents the form of the document, which is stable.
 [[nodiscard]] core::Json tree_document(const TreeFacts& facts);
 [[nodiscard]] std::string tree_text(const core::Json& document, const Style& style);
 

@@ -20,7 +20,7 @@ TreeFacts tree() {
   out.own = cluster.facts.associations;
   cluster.science->limits.tres["GrpTRES"] = {{"cpu", 64}, {"mem", 2048}};
   cluster.physics->limits.counts = {{"MaxJobs", 5}, {"MaxWallDurationPerJob", 1440}, {"GrpJobs", slurm::Infinite{}}};
-  // Adds the same associations as slurmdbd returns them when it includes inherited settings.
+  // Adds the same associations in the form in which slurmdbd returns them with inherited settings.
   for (const auto& row : out.own) {
     auto all = std::make_shared<slurm::accounting::Association>(*row);
     all->qos = {"normal", "gpu"};

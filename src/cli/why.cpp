@@ -22,13 +22,13 @@ using JobPtr = std::shared_ptr<const QueuedJob>;
 
 // Reading.
 
-/// Reports whether the cluster has, or may have, a slurmdbd.
+/// Reports whether the cluster uses, or might use, a slurmdbd.
 bool may_have_accounting(const Json& controller) {
   return core::get_bool(controller, {"spec", "external"}) ||
          !core::get_string(controller, {"spec", "accountingRef", "name"}).empty();
 }
 
-/// Reads the lists that limits are about, and notes why they are missing.
+/// Reads the lists that are needed to check limits. If lists are missing, notes the cause.
 void read_limits(Api& api, SlurmAccess& slurm, const Json& controller, const std::string& cluster, ClusterFacts& facts) {
   namespace rows = slurm::accounting;
   if (!may_have_accounting(controller)) {
@@ -47,7 +47,7 @@ void read_limits(Api& api, SlurmAccess& slurm, const Json& controller, const std
   facts.associations = std::move(*associations);
   std::erase_if(facts.associations,
                 [&](const auto& row) { return slurm::accounting::folded(row->cluster) != slurm::accounting::folded(cluster); });
-  // Without the shares, only past usage is unknown.
+  // If the shares cannot be read, only past usage is unknown.
   auto shares = slurm.await<ClusterFacts::Rows<rows::Share>>(api, [&](auto done) { slurm.client().shares(std::move(done)); });
   if (shares) facts.shares = std::move(*shares);
 }
@@ -60,8 +60,8 @@ std::string cluster_of_job(const Json& controller, const QueuedJob& job) {
   return read ? api::cluster_name(read->spec, key.ns, key.name) : "";
 }
 
-/// Returns what slurmdbd answers about the number of the job. Returns no rows if the cluster has no accounting, or if
-/// slurmrestd does not serve accounting.
+/// Returns slurmdbd's answer about the job's number. Returns no rows if the cluster has no accounting, or if slurmrestd does
+/// not serve accounting.
 core::Result<ClusterFacts::Rows<QueuedJob>> ask_slurmdbd(Api& api, SlurmAccess& slurm, const Json& controller,
                                                          const JobName& name) {
   if (!slurm.capabilities().slurmdb || !may_have_accounting(controller)) return {};
@@ -118,8 +118,8 @@ Json limit_json(const JobLimit& limit, bool named) {
           {"jobs", std::move(jobs)}};
 }
 
-/// Returns which limit of the partition (MaxNodes, MinNodes) the job's number of nodes violates. If it violates neither, says
-/// that nodes are down or drained, because Slurm gives the same reason for that.
+/// Returns the limit of the partition (MaxNodes, MinNodes) that the job's number of nodes violates. If it violates neither,
+/// returns that nodes are down or drained, because Slurm gives the same reason in that case.
 std::string node_limit_text(const QueuedJob& job, const slurm::accounting::PartitionRules& partition) {
   const auto nodes = job.asks.find("node");
   const std::int64_t asks = nodes == job.asks.end() ? 1 : nodes->second;
@@ -131,7 +131,7 @@ std::string node_limit_text(const QueuedJob& job, const slurm::accounting::Parti
   return out + " allows that: too many of its nodes are down or drained.";
 }
 
-/// Returns the details that the reason is about: of the job, or of what the job waits for.
+/// Returns details of the job, or of what the job waits for, as far as the reason is about them.
 std::vector<std::string> details_of_reason(const QueuedJob& job, const ClusterFacts& facts) {
   std::vector<std::string> out;
   const auto is = [&](std::initializer_list<std::string_view> reasons) {
@@ -316,18 +316,19 @@ JobPtr find_job(const JobName& name, const ClusterFacts::Rows<QueuedJob>& jobs) 
 
 core::Result<JobPtr> recorded_job(const std::string& controller, const JobName& name,
                                   core::Result<ClusterFacts::Rows<QueuedJob>> rows) {
-  // A 404 without the number of a Slurm error comes from a proxy, not from slurmdbd.
+  // A 404 without the number of a Slurm error comes from a proxy. Only slurmdbd can report that the job does not exist.
   const bool none = !rows && rows.error().code == core::ErrorCode::kNotFound && !rows.error().reason.empty();
   if (!rows && !none) {
     if (rows.error().code == core::ErrorCode::kCancelled) return std::unexpected(rows.error());
-    // The explanations of other codes are about the API server, but the API server has answered.
+    // Uses kInternal, because explain() describes most other codes as failures of the API server. The API server has answered
+    // here.
     return core::fail(core::ErrorCode::kInternal,
                       fmt::format("job {} is not in the queue of cluster {}, and slurmdbd did not answer whether it ended: {}",
                                   name.text(), controller, slinky::one_line(rows.error().message)));
   }
   JobPtr out;
   if (rows) {
-    // If Slurm has used the number for several jobs, there are several records, the newest last.
+    // If Slurm has used the number for several jobs, slurmdbd returns several records, the newest last.
     std::ranges::reverse(*rows);
     out = find_job(name, *rows);
   }
@@ -362,7 +363,7 @@ core::Result<WhyFacts> read_why(Api& api, const std::string& ns, const std::stri
   auto partitions = (*slurm)->await<ClusterFacts::Rows<slurm::accounting::PartitionRules>>(
       api, [&](auto done) { (*slurm)->client().partition_rules(std::move(done)); });
   if (!partitions) {
-    // slurmrestd reads the names in a partition's rules from slurmdbd, which may be away.
+    // slurmrestd needs slurmdbd for the names in a partition's rules, and slurmdbd might not answer.
     out.cluster.no_limits = partitions.error().message;
     return out;
   }

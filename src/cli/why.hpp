@@ -1,4 +1,5 @@
-// `kubectl slurm why`: makes a document of what was read about a job, and text of the document. Both steps are pure.
+// `kubectl slurm why`: makes a document of the facts that were read about a job, and text of the document. Both steps are
+// pure.
 #pragma once
 
 #include <memory>
@@ -11,7 +12,7 @@
 
 namespace cli {
 
-/// A job as people name it: "12", "12_3".
+/// The name of a job as users write it: "12", or "12_3" for a task of an array.
 struct JobName {
   std::int64_t id = 0;
   std::optional<std::int64_t> task{};
@@ -20,13 +21,13 @@ struct JobName {
   [[nodiscard]] std::string text() const;
 };
 
-/// Returns the record of the job. For the number of an array, prefers the record of its waiting tasks. Returns null if there is
-/// none.
+/// Returns the record of the job; null if there is none. If the name is the number of a job array, prefers the record of the
+/// array's waiting tasks.
 [[nodiscard]] std::shared_ptr<const slurm::accounting::QueuedJob> find_job(
     const JobName& name, const ClusterFacts::Rows<slurm::accounting::QueuedJob>& jobs);
 
-/// Returns the record of a job that is not in the cluster's queue, from slurmdbd's answer `rows` about the number of the job.
-/// Error: kNotFound if slurmdbd has no such job. Any other error leaves open whether the job existed.
+/// Returns the record of a job that is not in the queue of the cluster. `rows` is slurmdbd's answer about the job's number.
+/// Error: kNotFound if slurmdbd has no such job. After any other error, it is unknown whether the job existed.
 [[nodiscard]] core::Result<std::shared_ptr<const slurm::accounting::QueuedJob>> recorded_job(
     const std::string& controller, const JobName& name, core::Result<ClusterFacts::Rows<slurm::accounting::QueuedJob>> rows);
 
@@ -36,11 +37,11 @@ struct WhyFacts {
   ClusterFacts cluster;
 };
 
-/// Asks the cluster's Slurm. `cluster` is a Controller, or "" for the only one. Errors: kNotFound if Slurm has no such job,
-/// and another code if Slurm or slurmdbd does not answer.
+/// Reads the facts from the cluster's Slurm. `cluster` is the name of a Controller; "" means the only Controller. Errors:
+/// kNotFound if Slurm has no such job, and another code if Slurm or slurmdbd does not answer.
 core::Result<WhyFacts> read_why(Api& api, const std::string& ns, const std::string& cluster, const JobName& name);
 
-/// Returns why the job waits. The form is stable and documented in docs/reference/kubectl-slurm.md.
+/// Returns why the job waits. docs/reference/kubectl-slurm.md documents the form of the document, which is stable.
 [[nodiscard]] core::Json why_document(const WhyFacts& facts);
 [[nodiscard]] std::string why_text(const core::Json& document, const Style& style, core::WallTime now);
 

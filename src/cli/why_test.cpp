@@ -218,7 +218,7 @@ TEST(JobName, IsANumberOrATask) {
 TEST(RecordedJob, AnErrorOfSlurmdbdDoesNotMeanThatTheJobIsUnknown) {
   const auto job = recorded_job("hpc", {9, {}}, core::fail(core::ErrorCode::kUnavailable, "Connection refused\nby the host"));
   ASSERT_FALSE(job);
-  // kUnavailable would mean that the API server does not answer.
+  // The code is not kUnavailable, which would mean that the API server does not answer.
   EXPECT_EQ(job.error().code, core::ErrorCode::kInternal);
   EXPECT_THAT(job.error().message, AllOf(HasSubstr("slurmdbd did not answer"), HasSubstr("Connection refused")));
   EXPECT_THAT(job.error().message, AllOf(Not(HasSubstr("never existed")), Not(HasSubstr("forgot"))));

@@ -1,4 +1,4 @@
-// keep-files: the program of docs/how-to/add-a-program.md. Gives the files of a folder the contents that a list
+// keep-files: the program of docs/how-to/add-a-program.md. Keeps the files of a folder equal to the contents that a list
 // specifies.
 
 #include <memory>

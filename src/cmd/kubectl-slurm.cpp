@@ -1,4 +1,4 @@
-// kubectl-slurm, the plugin `kubectl slurm`. It needs only a kubeconfig. kubectl calls it by another name for completions.
+// kubectl-slurm, the plugin `kubectl slurm`. It needs only a kubeconfig. For completions, kubectl runs it under another name.
 
 #include <string>
 #include <string_view>

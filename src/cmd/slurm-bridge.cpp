@@ -1,4 +1,4 @@
-// slurm-bridge: lets Slurm choose where and when pods run. Only its own flags and wiring are here.
+// slurm-bridge: lets Slurm choose where and when pods run. This file contains only the flags and wiring of slurm-bridge.
 
 #include <algorithm>
 #include <charconv>
@@ -17,7 +17,7 @@
 
 namespace {
 
-/// The memory for answers of Slurm that are not decoded yet.
+/// The limit, in bytes, for the memory of Slurm's answers that are not decoded yet.
 constexpr std::size_t kSlurmReplies = 1UL << 28;
 
 slurm::Clusters::TransportFactory slurm_transport(net::AsioLoop& loop) {
@@ -50,7 +50,7 @@ struct Flags {
   std::string admission_address = "0", admission_name = "slurm-bridge";
 };
 
-/// Reads the value of a flag, in minutes. Keeps `limit` if the flag is absent. Returns what is wrong with it, or nullopt.
+/// Reads a flag's value in minutes into `limit`. Keeps `limit` if the flag is absent. Returns the error, or nullopt.
 std::optional<core::Error> read_minutes(const std::string& flag, const std::string& text, core::Duration& limit) {
   if (text.empty()) return {};
   std::int64_t minutes = 0;
@@ -61,7 +61,7 @@ std::optional<core::Error> read_minutes(const std::string& flag, const std::stri
   return {};
 }
 
-/// Reads where Slurm is. Returns what is wrong with the flags, or nullopt.
+/// Reads the flags that say how to reach Slurm into `options`. Returns the error, or nullopt.
 std::optional<core::Error> read_connection(const Flags& flags, bridge::Options& options) {
   if (flags.cluster.empty() == flags.slurmrestd.empty()) return invalid("exactly one of --cluster and --slurmrestd is needed");
   if (!flags.cluster.empty()) {
@@ -82,7 +82,7 @@ std::optional<core::Error> read_connection(const Flags& flags, bridge::Options& 
   return {};
 }
 
-/// Returns the admission webhook, which is not started yet; null if there is none.
+/// Returns the admission webhook, which is not started yet; null if the flags disable it, or for a dry run.
 core::Result<std::unique_ptr<bridge::admission::Server>> make_admission(kube::App& app, const Flags& flags,
                                                                         const bridge::Bridge& slurm_bridge) {
   if (flags.admission_address == "0" || app.dry_run()) return nullptr;
@@ -90,7 +90,7 @@ core::Result<std::unique_ptr<bridge::admission::Server>> make_admission(kube::Ap
   auto listen = net::parse_listen_address(flags.admission_address);
   if (!listen) return std::unexpected(listen.error().with("--admission-addr"));
   const std::string own = app.own_namespace();
-  // slurm-bridge's own pods would wait for slurm-bridge to schedule them.
+  // In its own namespace, slurm-bridge would manage its own pods. They would wait for slurm-bridge to schedule them.
   if (std::ranges::find(settings.managed_namespaces, own) != settings.managed_namespaces.end())
     return core::fail(core::ErrorCode::kInvalid, "--managed-namespaces: " + own + ", must not be slurm-bridge's own namespace");
   return std::make_unique<bridge::admission::Server>(

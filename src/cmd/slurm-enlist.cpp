@@ -1,4 +1,4 @@
-// slurm-enlist: lets hosts join a Slurm cluster. Only the wiring of its commands is here.
+// slurm-enlist: lets hosts join a Slurm cluster. This file contains only the wiring of the commands.
 
 #include <unistd.h>
 
@@ -32,7 +32,7 @@ void write_to(std::FILE* file, std::string_view text) {
   std::fflush(file);
 }
 
-/// Our exit code for wrong flags. CLI11 has a different exit code for each kind of mistake.
+/// The exit code for wrong flags. CLI11 would return a different exit code for each kind of mistake.
 constexpr int kWrongUsage = 2;
 
 /// Runs a process with the flags in `words`.
@@ -47,7 +47,7 @@ int run_shell(std::unique_ptr<run::Shell> shell, std::string command, const Word
   return shell->run();
 }
 
-/// Returns an exit code if the program must end.
+/// Parses the command line. Returns an exit code if the program must end now.
 std::optional<int> parse(CLI::App& app, const Words& words) {
   try {
     app.parse(Words(words.rbegin(), words.rend()));
@@ -72,7 +72,7 @@ int init(const Words& words) {
   return enlist::init_coordinator(options, *host, random, [](std::string_view text) { write_to(stdout, text); });
 }
 
-/// `token`: the value of --token, which take_token() has overwritten on the command line.
+/// `token`: the value of --token. take_token() has overwritten the value on the command line.
 int join(const Words& words, std::string token) {
   enlist::JoinOptions options;
   enlist::AgentOptions& agent = options.agent;
@@ -125,7 +125,7 @@ int charm(const Words& words) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // Overwrite the token on the command line before anything else, so that ps(1) shows the token only briefly.
+  // Overwrites the token on the command line before any other work, so that ps(1) shows the token only briefly.
   const std::string token = enlist::take_token(argc, argv);
   const enlist::cli::Outside outside{
       .version = SLURM_ENLIST_VERSION,

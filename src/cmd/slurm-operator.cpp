@@ -1,4 +1,5 @@
-// slurm-operator: turns slinky.slurm.net resources into a running Slurm cluster. Only its own flags and wiring are here.
+// slurm-operator: makes a running Slurm cluster of slinky.slurm.net resources. Contains only the flags and wiring of the
+// program.
 
 #include <memory>
 #include <optional>
@@ -13,12 +14,12 @@
 
 namespace {
 
-/// The memory for answers of Slurm that are not decoded yet. Even together with decoded answers, it stays below the chart's
-/// limit.
+/// The limit, in bytes, for the memory of Slurm's answers that are not decoded yet. The sum of this and the memory of decoded
+/// answers stays below the chart's memory limit.
 constexpr std::size_t kSlurmReplies = 1UL << 30;
 
-/// Removes the PodDisruptionBudgets of workers. Returns the exit status. `unless`: an operator as "namespace/name"; if there is
-/// such an operator, the budgets stay. "": they are removed in any case.
+/// Removes the PodDisruptionBudgets of workers. Returns the exit code. `unless` names an operator as "namespace/name": if that
+/// operator exists, the budgets stay. If `unless` is "", the budgets are removed in any case.
 int remove_budgets(kube::App& app, const std::vector<std::string>& namespaces, const std::string& unless) {
   core::Result<int> removed = 0;
   std::string stay;

@@ -1,7 +1,7 @@
-// The acts on Kubernetes for the steps of plans. kube::Target executes them.
+// The acts on Kubernetes that the steps of plans contain. kube::Target executes the acts.
 //
-// Random or secret values are written as recipes in the object. The target fills them in, so that no plan, log or scenario
-// contains the values. Recipes in the "data" of a Secret:
+// A plan writes random and secret values as recipes in the object. kube::Target replaces the recipes by values, so that no
+// plan, log or scenario contains the values. Recipes in the "data" of a Secret:
 //
 //   {"$generate": {"bytes": 32}}
 //     Random bytes, base64. With "as": "hex", their hexadecimal digits, for values that must be text.
@@ -32,8 +32,9 @@
 
 namespace kube {
 
-/// Creates an object that must not exist. If it exists, the outcome is AlreadyExists, unless a live read shows that an earlier
-/// attempt of ours created it: it is not being deleted, and has the same controller owner (if any) and all our labels.
+/// Creates an object that must not exist. If an object of that name exists, the outcome is AlreadyExists, unless a live read
+/// shows that an earlier attempt of ours created the object: it is not being deleted, and has the same controller owner (if
+/// any) and all our labels.
 struct Create final : plan::Act {
   Create(Resource of, core::Json body) : resource(std::move(of)), object(std::move(body)) {}
   Resource resource;
@@ -41,17 +42,17 @@ struct Create final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Server-side apply with a fixed field manager and strict field validation. It is forced (takes fields from other managers),
-/// because `manager` owns all fields that `object` sets.
+/// Server-side apply with a fixed field manager and strict field validation. The apply is forced: it takes fields from other
+/// managers, because `manager` owns all fields that `object` sets.
 struct Apply final : plan::Act {
   Apply(Resource of, core::Json body, std::string field_manager)
       : resource(std::move(of)), object(std::move(body)), manager(std::move(field_manager)) {}
   Resource resource;
   core::Json object;
   std::string manager;
-  /// True if the plan has not seen such an object. If one exists anyway, it is taken over only in two cases. In the first, it
-  /// has an owner of the same API group as our controller owner. In the second, our object has no controller owner, and the
-  /// existing one has no controller and all our labels. Otherwise the outcome is AlreadyExists.
+  /// True if the plan has not seen an object of this name. If one exists anyway, the apply takes over the object only in two
+  /// cases. First: the object has an owner of the same API group as our controller owner. Second: our object has no controller
+  /// owner, and the existing object has no controller and all our labels. Otherwise the outcome is AlreadyExists.
   bool unseen = false;
   [[nodiscard]] core::Json describe() const override;
   [[nodiscard]] Withhold withhold() const override { return Withhold::kLong; }
@@ -59,8 +60,8 @@ struct Apply final : plan::Act {
 
 enum class PatchType { kMerge, kJson, kStrategic };
 
-/// A patch. uid and resource_version, if set, are preconditions: in the metadata of a merge or strategic patch, or as test
-/// operations of a JSON patch. Error: kConflict if a precondition does not hold.
+/// A patch. If set, uid and resource_version are preconditions, written into the metadata of a merge or strategic patch, or as
+/// test operations of a JSON patch. Error: kConflict if a precondition does not hold.
 struct Patch final : plan::Act {
   Resource resource;
   Key key;
@@ -74,19 +75,19 @@ struct Patch final : plan::Act {
   [[nodiscard]] Withhold withhold() const override { return finalizer ? Withhold::kNever : Withhold::kLong; }
 };
 
-/// Proves that a pod may be deleted: nothing is lost with the pod, or the user wants the deletion. Other folders derive
-/// their own kinds of evidence from this class.
+/// Proves that a pod may be deleted: the deletion loses nothing, or the user wants the deletion. Other folders derive their
+/// own kinds of evidence from this class.
 class PodEvidence : public plan::Evidence {
  public:
-  /// Returns the uid of the pod. The evidence does not cover a later pod of the same name.
+  /// Returns the uid of the pod. The evidence does not cover a later pod with the same name.
   [[nodiscard]] const std::string& uid() const { return uid_; }
-  /// Returns the resourceVersion of the pod that the evidence is about; "" if the evidence stays true when the pod changes.
+  /// Returns the resourceVersion of the pod that the evidence is about; "" if changes of the pod do not affect the evidence.
   [[nodiscard]] const std::string& resource_version() const { return resource_version_; }
 
  protected:
   enum class About {
     kPod,      ///< The pod in any version.
-    kVersion,  ///< Only the version of the pod that was seen.
+    kVersion,  ///< Only the version of the pod that was observed.
   };
   PodEvidence(const plan::Observing& observing, const PodRecord& pod, std::string_view kind, std::string detail,
               std::optional<core::MonoTime> good_until, About about = About::kPod)
@@ -98,7 +99,7 @@ class PodEvidence : public plan::Evidence {
   std::string uid_, resource_version_;
 };
 
-/// Proves that the pod, as it was seen, has no Kubernetes node yet. For a pod with a node, a missing container status proves
+/// Proves that the pod had no Kubernetes node when it was observed. Once a pod has a node, a missing container status proves
 /// nothing: slurmd may run jobs a second before the API server learns that the container has started.
 class NeverStarted final : public PodEvidence {
  public:
@@ -117,26 +118,26 @@ class Ended final : public PodEvidence {
   using PodEvidence::PodEvidence;
 };
 
-/// Deletes an object with preconditions; its dependents are deleted in the background. If the object with this uid is gone,
-/// that counts as done. Errors: kInvalid without a uid, or for a pod without evidence about exactly this pod; kExpired if the
-/// evidence is no longer good; kConflict if the object no longer has the required version.
+/// Deletes an object, with preconditions. Kubernetes deletes its dependents in the background. If the object with this uid is
+/// gone, the act succeeds. Errors: kInvalid without a uid, or for a pod without evidence about exactly this pod; kExpired if
+/// the evidence is too old; kConflict if the object no longer has the required version.
 struct Delete final : plan::Act {
   Resource resource;
   Key key;
   std::string uid;               ///< Required.
-  std::string resource_version;  ///< Optional. If the evidence is about a version, that version takes precedence.
+  std::string resource_version;  ///< Optional. If the evidence is about one version, that version takes precedence.
   std::optional<PodEvidence> evidence;
-  /// The previous step of the lane checks live that the evidence still holds, so the evidence may be old.
+  /// The previous step of the lane checks live that the evidence still holds. The age of the evidence then does not matter.
   bool fenced = false;
-  /// Returns the version that the object must have; "" if it may have any.
+  /// Returns the version that the object must have; "" if any version is accepted.
   [[nodiscard]] const std::string& required_version() const;
   [[nodiscard]] core::Json describe() const override;
   [[nodiscard]] bool destructive() const override { return true; }
 };
 
-/// Evicts a pod (subresource "eviction"): like Delete, but subject to PodDisruptionBudgets. Needs evidence about the pod, like
-/// every deletion. Errors: kBusy with the reason "DisruptionBudget" if a budget does not allow it; kConflict if the pod no
-/// longer has the version that the evidence is about.
+/// Evicts a pod (subresource "eviction"). PodDisruptionBudgets apply. Like Delete, the act needs evidence about the pod.
+/// Errors: kBusy with the reason "DisruptionBudget" if a budget does not allow the eviction; kConflict if the pod no longer
+/// has the version that the evidence is about.
 struct Evict final : plan::Act {
   Key pod;
   std::string uid;                            ///< Required.
@@ -146,15 +147,15 @@ struct Evict final : plan::Act {
   [[nodiscard]] bool destructive() const override { return true; }
 };
 
-/// Reads an object live, for Plan::need. Of a Secret, Get and List return the lengths of the values instead of the values.
+/// Reads an object live, for Plan::need. Get and List return the lengths of the values of a Secret, not the values.
 struct Get final : plan::Act {
   Resource resource;
   Key key;
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Reads the last line in the log of a container of a pod, for Plan::need. The result is {"log": TEXT}. TEXT is "" if the
-/// container has written nothing in the last `since` seconds, by the kubelet's clock.
+/// Reads the last line of a container's log, for Plan::need. The result is {"log": TEXT}. TEXT is "" if the container has
+/// written nothing in the last `since` seconds, by the kubelet's clock.
 struct Log final : plan::Act {
   Log(Key of, std::string from, std::chrono::seconds time) : pod(std::move(of)), container(std::move(from)), since(time) {}
   Key pod;
@@ -163,8 +164,8 @@ struct Log final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Asks whether the API server and its admission would accept the creation of the object, for Plan::need. An existing object of
-/// that name is no error, because the API server checks the name last.
+/// Reports whether the API server and its admission would accept the creation of the object, for Plan::need. If an object of
+/// that name exists, this is no error, because the API server checks the name last.
 struct DryRun final : plan::Act {
   DryRun(Resource of, core::Json body) : resource(std::move(of)), object(std::move(body)) {}
   Resource resource;
@@ -172,8 +173,8 @@ struct DryRun final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Lists a few objects live, for Plan::need. The answer is {"items": [...]} in the API server's order, with at most `limit`
-/// items (0: all, page by page).
+/// Lists a few objects live, for Plan::need. The result is {"items": [...]} in the API server's order, with at most `limit`
+/// items. If `limit` is 0, the result has all items, which are read page by page.
 struct List final : plan::Act {
   Resource resource;
   std::string ns, field_selector, label_selector;
@@ -181,7 +182,7 @@ struct List final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Writes an event about an object through the recorder. It has no gate. A lost event is not an error.
+/// Writes an event about an object through the recorder. The act has no gate. A lost event is not an error.
 struct EventAct final : plan::Act {
   Resource regarding;
   ObjectMeta object;
@@ -193,27 +194,29 @@ struct EventAct final : plan::Act {
   [[nodiscard]] bool incidental() const override { return true; }
 };
 
-// Functions that make the usual acts. The act of merge_patch fails if the object has changed since it was seen.
+// Functions that make the usual acts. The act of merge_patch() fails if the object has changed since it was observed.
 plan::ActPtr create(const Resource& resource, core::Json object);
 plan::ActPtr merge_patch(const Resource& resource, const ObjectMeta& object, core::Json patch, std::string subresource = "");
-/// Returns a JSON patch that fails if the object is no longer in the version that was seen.
+/// Returns a JSON patch that fails if the object no longer has the version that was observed.
 plan::ActPtr json_patch(const Resource& resource, const ObjectMeta& object, core::Json operations);
-/// Returns a patch that does not depend on the object's version. It fails for another object of the same name.
+/// Returns a patch that does not depend on the object's version. The patch fails if the object has been replaced by another
+/// one.
 plan::ActPtr patch_any_version(const Resource& resource, const ObjectMeta& object, core::Json patch,
                                PatchType type = PatchType::kMerge, std::string subresource = "");
-/// Selects whether a deletion fails if the pod has changed since it was seen. If the evidence is about one version of the pod,
-/// the deletion fails in both cases.
+/// Selects whether a deletion fails if the pod has changed since it was observed. If the evidence is about one version of the
+/// pod, the deletion fails with either value.
 enum class PodVersion { kAny, kAsSeen };
-/// Returns the deletion of a pod. No pod can be deleted without evidence.
+/// Returns the deletion of a pod. A pod cannot be deleted without evidence.
 plan::ActPtr delete_pod(const PodRecord& pod, PodEvidence evidence, PodVersion version = PodVersion::kAny);
-/// Returns a deletion without a limit for the age of the evidence: the step before it must check live that the evidence holds.
+/// Returns a deletion with evidence of any age. The step before the deletion must check live that the evidence holds.
 plan::ActPtr delete_fenced_pod(const PodRecord& pod, PodEvidence evidence, PodVersion version = PodVersion::kAny);
-/// Returns the deletion of an object of ours other than a pod. Another object of the same name is not deleted.
+/// Returns the deletion of one of our objects other than a pod. The act does not delete another object of the same name.
 plan::ActPtr delete_object(const Resource& resource, const ObjectMeta& object);
 /// Reports whether the object, given as metadata or as its whole JSON, has this finalizer.
 [[nodiscard]] bool has_finalizer(const ObjectMeta& object, std::string_view finalizer);
 [[nodiscard]] bool has_finalizer(const core::Json& object, std::string_view finalizer);
-/// Returns a patch that adds or removes one finalizer and fails if the finalizers have changed; null if nothing is to do.
+/// Returns a patch that adds or removes one finalizer; null if nothing is to change. The patch fails if the finalizers have
+/// changed.
 plan::ActPtr add_finalizer(const Resource& resource, const ObjectMeta& object, std::string_view finalizer);
 plan::ActPtr remove_finalizer(const Resource& resource, const ObjectMeta& object, std::string_view finalizer);
 

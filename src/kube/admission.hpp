@@ -1,4 +1,4 @@
-// The API server's request to an admission webhook, and the answer, as data. kube/admit/webhook.hpp serves webhooks.
+// The API server's request to an admission webhook, and the webhook's answer, as data. kube/admit/webhook.hpp serves webhooks.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace resources {
 extern const Resource kMutatingWebhookConfiguration, kPriorityClass;
 }
 
-/// The request that the API server asks the webhook to allow.
+/// The request of a user for which the API server asks the webhook for permission.
 struct AdmissionRequest {
   std::string uid;        ///< The uid of the request, not of the object.
   std::string operation;  ///< "CREATE", "UPDATE", "DELETE" or "CONNECT".
@@ -31,7 +31,7 @@ struct AdmissionVerdict {
   bool allowed = true;
   std::string message;                ///< The reason of a refusal, for the user.
   int code = 403;                     ///< The HTTP status of a refusal.
-  std::vector<std::string> warnings;  ///< kubectl shows them, even with a refusal. At most 256 characters each.
+  std::vector<std::string> warnings;  ///< Warnings that kubectl shows, also for a refusal. At most 256 characters each.
   core::Json patch;                   ///< A JSON patch (RFC 6902) that changes the object; null: no change.
 };
 AdmissionVerdict admit();

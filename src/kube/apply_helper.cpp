@@ -6,7 +6,8 @@ namespace kube {
 
 namespace {
 
-/// An apply replaces a selector as a whole. Each added entry makes it select fewer objects, so the selector must equal ours.
+/// An apply replaces a selector as a whole. Each additional entry makes the selector match fewer objects, so both must be
+/// equal.
 bool selects_the_same(const core::Json& observed, const core::Json& intent) {
   const core::Json* wanted = core::find(intent, {"spec", "selector"});
   if (wanted == nullptr) return true;
@@ -25,7 +26,7 @@ plan::ActPtr apply_if_different(const Resource& resource, core::Json desired, co
   const bool same = observed != nullptr && observed->meta.annotation(kIntentHash) == hash;
   desired["metadata"]["annotations"][std::string(kIntentHash)] = hash;
   if (same) {
-    // Items in lists of built-in kinds have no apiVersion and kind. Their absence is no difference.
+    // Items in lists of built-in kinds lack apiVersion and kind. Their absence does not count as a difference.
     core::Json intent = desired;
     intent.erase("apiVersion");
     intent.erase("kind");

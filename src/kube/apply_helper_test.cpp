@@ -21,7 +21,7 @@ TEST(ApplyTest, AppliesOnlyADifference) {
   EXPECT_TRUE(first->unseen);
   const std::string hash = first->object["metadata"]["annotations"][std::string(kIntentHash)];
   EXPECT_EQ(hash, intent_hash(desired));
-  // The server has added defaults; the object still contains the same intent.
+  // The server has added defaults, and the object still contains our unchanged intent.
   Json stored = first->object;
   stored["spec"]["podManagementPolicy"] = "Parallel";
   const Object same = observed(stored);

@@ -38,7 +38,7 @@ std::optional<std::string_view> value_of(const StringMap& labels, std::string_vi
   return it->second;
 }
 
-/// Reports whether "(x, y)" contains the value; nullopt if the text is not such a list.
+/// Reports whether "(x, y)" contains the value. Returns nullopt if the text is not a list of this form.
 std::optional<bool> in_set(std::string_view set, std::optional<std::string_view> value) {
   set = trim(set);
   if (!set.starts_with('(') || !set.ends_with(')')) return std::nullopt;

@@ -1,4 +1,4 @@
-// Kubernetes objects as caches hold them: compact records, never with managedFields or secret bytes.
+// Kubernetes objects as compact records for caches. The records contain neither managedFields nor the bytes of secrets.
 #pragma once
 
 #include <array>
@@ -85,9 +85,9 @@ struct ContainerState {
   bool started_once = false;  ///< The container runs or has run (restartCount > 0, running, terminated, or a lastState).
   int restarts = 0;
   std::string waiting_reason;  ///< "ImagePullBackOff", "CrashLoopBackOff" ... or "".
-  std::string message;         ///< The message of the waiting state; after a crash or an end, the termination message.
+  std::string message;         ///< The message of the waiting state. After a crash or an end: the termination message.
   std::string last_message{};  ///< If the container runs and its last run failed: the termination message of that run.
-  /// The container has failed more than once and does not run now: it is in CrashLoopBackOff, or about to be.
+  /// The container has failed more than once and does not run now: it is in CrashLoopBackOff, or soon will be.
   bool crashed = false;
 };
 
@@ -98,10 +98,10 @@ struct EphemeralContainer {
   bool failed = false;                   ///< The container ended with an error. It is not started again.
 };
 
-/// The time that a pod stays on a node that Kubernetes has tainted (NoExecute) because its kubelet does not report.
+/// How long a pod stays on a node that Kubernetes has tainted (NoExecute) because the kubelet of the node does not report.
 struct Patience {
-  std::int32_t index = -1;              ///< The index, in spec.tolerations, of the toleration that matches; -1: none.
-  std::optional<std::int64_t> seconds;  ///< nullopt if the toleration has no limit, or covers all taints.
+  std::int32_t index = -1;              ///< The index in spec.tolerations of the toleration that matches; -1: none.
+  std::optional<std::int64_t> seconds;  ///< nullopt if the toleration has no time limit, or covers all taints.
   friend bool operator==(const Patience&, const Patience&) = default;
 };
 inline constexpr std::string_view kTaintNotReady = "node.kubernetes.io/not-ready";
@@ -110,11 +110,11 @@ inline constexpr std::string_view kTaintUnreachable = "node.kubernetes.io/unreac
 /// The names of a container's probe fields.
 inline constexpr std::array<std::string_view, 3> kProbes{"startupProbe", "livenessProbe", "readinessProbe"};
 
-/// The part of a pod that caches keep: about 1 KB of 12 KB.
+/// The part of a pod that caches store: about 1 KB of 12 KB.
 struct PodRecord {
   ObjectMeta meta;
   std::string node_name, hostname, phase, pod_ip, reason, message;
-  std::string pinned_to;  ///< The only node that the required node affinity allows (metadata.name). "": none.
+  std::string pinned_to;  ///< The only node (metadata.name) that the required node affinity allows. "": none.
   bool host_network = false;
   std::string image;  ///< The image of the first container.
   std::vector<PodCondition> conditions;
@@ -135,7 +135,7 @@ struct SecretRecord {
   StringMap value_hashes;  ///< data key -> hex SHA-256 of the decoded value, salted with the Secret's uid and
                            ///< ParseContext::secret_salt.
   StringMap sizes;         ///< data key -> length of the decoded value in bytes, in decimal.
-  /// data key -> a hash without the uid, to tell whether two Secrets have the same value. Never shown or written.
+  /// data key -> a hash without the uid, which shows whether two Secrets have the same value. Never shown or written.
   StringMap contents;
   std::string type;
   bool immutable = false;
@@ -146,7 +146,8 @@ struct Taint {
   friend bool operator==(const Taint&, const Taint&) = default;
 };
 
-/// The part of a Kubernetes node that caches keep. Its images and most conditions are long and not needed.
+/// The part of a Kubernetes node that caches store. Omits the node's images and most conditions, which are long and not
+/// needed.
 struct NodeRecord {
   ObjectMeta meta;
   bool unschedulable = false;
@@ -155,7 +156,7 @@ struct NodeRecord {
   std::vector<PodCondition> troubles;  ///< The conditions other than Ready that are True.
 };
 
-/// The metadata of an object of any kind (PartialObjectMetadata), for readers that need only its existence and its owners.
+/// The metadata of an object of any kind (PartialObjectMetadata), for readers that need only the existence or the owners.
 struct MetadataRecord {
   ObjectMeta meta;
 };
@@ -168,7 +169,7 @@ struct Toleration {
 /// Maps the name of a resource ("cpu", "memory", "nvidia.com/gpu") to an amount in whole units: half a CPU is 0.5.
 using ResourceAmounts = std::map<std::string, long double, std::less<>>;
 
-/// The part of a pod that a scheduler needs, including PodRecord. Only for caches that schedule: it takes twice the memory.
+/// The part of a pod that a scheduler needs, including PodRecord. Use it only for scheduling: it takes twice the memory.
 struct SchedulingPodRecord : PodRecord {
   std::vector<std::string> gates;  ///< The scheduling gates of the pod that are not removed yet.
   bool annotated = false;          ///< The pod has annotations, even if `meta` omits them.
@@ -177,9 +178,9 @@ struct SchedulingPodRecord : PodRecord {
   std::string scheduler, priority_class;
   std::int32_t priority = 0;
   core::Duration grace{30000};  ///< spec.terminationGracePeriodSeconds.
-  /// The resources that the scheduler counts for the pod. For each resource, that is the pod-level request if there is one.
-  /// Otherwise it is the sum of the containers and sidecars, or the most that an init container takes together with the
-  /// sidecars before it, whichever is larger. The overhead is added.
+  /// The resources that the scheduler counts for the pod. For each resource, this is the pod-level request if there is one.
+  /// Otherwise it is the larger of two amounts: the sum of the containers and sidecars, and the most that an init container
+  /// takes together with the sidecars before it. The overhead is added.
   ResourceAmounts requests;
   std::vector<Toleration> tolerations;
   StringMap node_selector;
@@ -197,7 +198,7 @@ using ObjectPtr = std::shared_ptr<const Object>;
 using PodPtr = std::shared_ptr<const PodRecord>;
 using SecretPtr = std::shared_ptr<const SecretRecord>;
 
-/// The existence of an object. Until its watch has synced, the answer is kUnknown, not kAbsent.
+/// Whether an object exists. kUnknown until the watch of the object has synced.
 enum class Presence { kUnknown, kAbsent, kPresent };
 template <class Record>
 struct Named {
@@ -210,8 +211,8 @@ core::Json meta_json(const Key& key, const StringMap& labels = {}, const StringM
 /// Returns a controller owner reference with blockOwnerDeletion, for metadata.ownerReferences.
 core::Json owner_reference_json(const Resource& resource, const ObjectMeta& owner);
 
-/// Reports whether the resourceVersion `have` is `want` or newer. Both belong to one resource. Compares them by length, then by
-/// bytes, as KEP-5504 allows. Returns true if `want` is "".
+/// Reports whether the resourceVersion `have` is equal to `want` or newer. Both must belong to the same resource. Compares the
+/// lengths, then the bytes, as KEP-5504 allows. Returns true if `want` is "".
 bool rv_at_least(std::string_view have, std::string_view want);
 
 }  // namespace kube

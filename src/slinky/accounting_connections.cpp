@@ -47,7 +47,7 @@ struct AccountingConnections::Impl : std::enable_shared_from_this<AccountingConn
         }
       });
     }
-    // There may be thousands of these objects. Here it only matters whether there are any.
+    // There can be thousands of accounts, users and associations. Only whether there are any matters here.
     for (kube::Cache<kube::Object>* cache : {&accounts, &users, &associations}) {
       cache->listen([this](const kube::ObjectPtr& before, const kube::ObjectPtr& after) {
         if (before && after && accounting_ref(*before) == accounting_ref(*after)) return;
@@ -108,9 +108,9 @@ struct AccountingConnections::Impl : std::enable_shared_from_this<AccountingConn
     if (moved) wiring.list_changed({database, slurm::accounting::List::kQos, true}, key);
   }
 
-  /// Returns the clusters whose slurmrestd asks this database, the oldest first. The slurmrestd of a cluster that has not
-  /// joined asks no database, or another one. Whether an external slurmctld has joined cannot be seen, so spec.accountingRef of
-  /// its Controller decides.
+  /// Returns the clusters whose slurmrestd sends requests to this database, the oldest first. If a cluster has not joined the
+  /// database, its slurmrestd sends requests to no database or another one. We cannot see whether an external slurmctld has
+  /// joined, so spec.accountingRef of its Controller decides.
   [[nodiscard]] std::vector<slurm::ClusterKey> clusters_of(const kube::Key& key) const {
     std::vector<slurm::ClusterKey> out;
     const kube::ObjectPtr object = accountings.find(key);

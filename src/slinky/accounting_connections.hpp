@@ -1,6 +1,6 @@
 // Selects the accounting databases to poll, and the clusters whose slurmrestds answer the polls. A database is polled if a
-// SlurmQos, SlurmAccount, SlurmUser or SlurmAssociation names its Accounting. Its clusters are those whose slurmctld has joined
-// the database. slurm::Clusters sends the polls.
+// SlurmQos, SlurmAccount, SlurmUser or SlurmAssociation names its Accounting. The clusters of a database are those whose
+// slurmctld uses the database. slurm::Clusters sends the polls.
 //
 //   AccountingConnections connections(loop, clusters, wiring, [] { ... });
 //   connections.start();   // before the caches are fed
@@ -21,7 +21,7 @@ namespace slinky {
 class AccountingConnections {
  public:
   /// Polls nothing in namespaces outside the wiring's scope. Passes each change of a list to the wiring. Calls `heard` after
-  /// every poll, even without a change, because the poll may have opened gates that hold back plans.
+  /// every poll, even if nothing has changed, because the poll can open gates that hold back plans.
   AccountingConnections(core::Loop& loop, slurm::Clusters& clusters, Wiring& wiring, std::function<void()> heard);
   ~AccountingConnections();
   AccountingConnections(const AccountingConnections&) = delete;

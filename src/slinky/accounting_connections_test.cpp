@@ -22,7 +22,7 @@ class AccountingConnectionsTest : public ::testing::Test, protected kube::Client
     wiring.put(cache, {{"kind", kind}, {"metadata", {{"name", name}}}, {"spec", spec}});
     loop.run_ready();
   }
-  /// Makes the slurm.conf of a Controller name this slurmdbd. "": none.
+  /// Makes the slurm.conf of a Controller name the slurmdbd at `host`. "": the slurm.conf names no slurmdbd.
   void put_conf(const std::string& controller, const std::string& host) {
     const std::string text =
         host.empty() ? "" : "AccountingStorageType=accounting_storage/slurmdbd\nAccountingStorageHost=" + host + "\n";

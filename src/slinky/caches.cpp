@@ -47,7 +47,7 @@ std::vector<std::string> claim_instance(const kube::Object& claim) {
   return {instance_key(claim.meta.ns, claim.meta.label(api::kLabelName), claim.meta.label(api::kLabelInstance))};
 }
 
-/// Indexes revisions without a controller owner: the deletion of their NodeSet left them behind.
+/// Indexes revisions without a controller owner, which remain after the deletion of their NodeSet.
 std::vector<std::string> ownerless_instance(const kube::Object& revision) {
   if (revision.meta.controller_owner() != nullptr) return {};
   return {instance_key(revision.meta.ns, revision.meta.label(api::kLabelName), revision.meta.label(api::kLabelInstance))};

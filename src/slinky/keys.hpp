@@ -1,8 +1,8 @@
-// The facts about key Secrets that observers may know: whether they exist, and a digest that detects changes.
+// Facts about Secrets that hold keys, without the keys: whether a Secret exists, and a digest that detects changes.
 //
 // Daemons do not mount the Secret of slurmKeyRef. When the data of a mounted Secret change, the kubelet replaces the file in
-// running pods, and the next reconfigure makes slurmctld and the slurmds load it one after the other. Daemons mount the
-// operator's copy instead, the keyring. It changes only when no daemon loses its connection (operator/controller/keyring.hpp).
+// running pods, and the next reconfigure makes slurmctld and the slurmds load the file one after the other. Daemons mount a
+// copy, the keyring. The operator changes it only when no daemon loses its connection (operator/controller/keyring.hpp).
 #pragma once
 
 #include <optional>
@@ -23,10 +23,10 @@ struct KeyRotation {
   std::string id;  ///< Unique among the rotations of this cluster.
   KeyStep step = KeyStep::kBoth;
   std::string to;            ///< The digest of the new key.
-  std::string other_note{};  ///< keyring_note of the second key, which is not the one in slurm.key; "" if there is none.
+  std::string other_note{};  ///< keyring_note of the key that slurm.key does not hold; "" if there is only one key.
   std::optional<core::WallTime> loaded_at{};  ///< When slurmctld loaded the files of this step; in whole seconds.
   std::string loaded_by{};                    ///< The uid of the slurmctld pod that loaded the files of this step.
-  std::optional<core::WallTime> logins_at{};  ///< Since when all login pods sign with the new key; in whole seconds.
+  std::optional<core::WallTime> logins_at{};  ///< When all login pods began to sign with the new key; in whole seconds.
   /// Reports whether slurm.key still holds the former key.
   [[nodiscard]] bool begins() const { return step == KeyStep::kBoth || step == KeyStep::kLogins; }
   /// Reports whether the keyring contains separate key files for login pods.
@@ -42,12 +42,12 @@ struct KeyRotation {
 struct SecretFacts {
   KeyRef ref;
   kube::Presence presence = kube::Presence::kUnknown;
-  bool has_key = false;  ///< The Secret has a value under the data key, and it is not empty.
-  /// A digest of the value. Processes that share the salt of SecretRecords compute the same digest. A keyring has the digest of
-  /// the Secret that it was copied from, at the time of the copy.
+  bool has_key = false;  ///< The Secret has a non-empty value under the data key.
+  /// A digest of the value. Processes with the same salt for SecretRecords compute the same digest. The digest of a keyring is
+  /// the one that the copied Secret had at the time of the copy.
   std::string digest;
   std::optional<kube::ObjectMeta> meta;
-  std::string content;  ///< Equal for two Secrets with equal data. Only for comparisons: never written or shown.
+  std::string content;  ///< Two Secrets with equal data have equal `content`. Only for comparisons: never written or shown.
   bool edited = false;  ///< The data of this keyring do not match the hash in its annotation, so it is not usable.
   std::optional<KeyRotation> rotation{};  ///< The current rotation. Only set for keyrings.
   int size = 0;                           ///< The size of the value in bytes.
@@ -55,11 +55,11 @@ struct SecretFacts {
   [[nodiscard]] bool usable() const { return presence == kube::Presence::kPresent && has_key; }
 };
 
-/// Returns a hash of a keyring's data for its annotation data-hash, which detects edits by others. The Controller's uid salts
-/// the hash, so that it reveals nothing about other Secrets.
+/// Returns a hash of a keyring's data. The annotation data-hash stores the hash, to detect edits by others. The hash is salted
+/// with the Controller's uid, so that it reveals nothing about other Secrets.
 std::string keyring_note(std::string_view controller_uid, std::string_view content);
 
-/// Returns why the key that the user named in `field` ("spec.slurmKeyRef") is not usable, or not yet; nullopt if it is.
+/// Returns why the key that the user named in `field` ("spec.slurmKeyRef") cannot be used (yet); nullopt if it can be used.
 std::optional<Problem> key_problem(const SecretFacts& facts, std::string_view ns, const std::string& field);
 
 }  // namespace slinky

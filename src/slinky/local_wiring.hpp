@@ -1,5 +1,5 @@
-// A Wiring without a manager, for unit tests and for readers of the controllers' declarations. The caller fills its caches. It
-// records the keys that were woken, and runs no controller.
+// A Wiring without a manager, for unit tests and for code that reads the controllers' declarations. The caller fills the
+// caches. LocalWiring records the woken keys and runs no controller.
 #pragma once
 
 #include <algorithm>
@@ -32,7 +32,7 @@ class LocalWiring final : public Wiring {
   std::vector<std::string> woken;      ///< The woken keys in order, each with its controller: "restapi ns/x".
   std::vector<std::string> elsewhere;  ///< Namespaces in which acts_in() returns false.
 
-  /// Fills each cache that was declared so far with those of the documents that the cache selects. The caches are then synced.
+  /// Fills the caches that are declared so far: each with the documents that it selects. All these caches are then synced.
   void show(const std::vector<const core::Json*>& documents, const std::string& rv) {
     for (const auto& show_in : shows_) show_in(documents, rv);
   }
@@ -89,7 +89,7 @@ class LocalWiring final : public Wiring {
   AccountingSource accounting_;
   bool nodes_;
   int version_ = 0;
-  /// The caches by the type of the record, the kind and the selector.
+  /// The caches by type of record, kind and selector.
   std::map<std::tuple<std::type_index, std::string, std::string>, std::unique_ptr<kube::CacheBase>> caches_;
   std::vector<std::function<void(const std::vector<const core::Json*>&, const std::string&)>> shows_;
 };

@@ -13,7 +13,7 @@ inline constexpr std::string_view kLabelBridgeExternalNode = "scheduler.slinky.s
 /// Taint of Kubernetes nodes that Slurm manages.
 inline constexpr std::string_view kTaintManagedNode = "slinky.slurm.net/managed-node";
 
-/// Reports whether the Kubernetes node shall be an external node of Slurm.
+/// Reports whether the labels make the Kubernetes node an external node of Slurm.
 [[nodiscard]] inline bool is_external(const kube::ObjectMeta& node) {
   const auto asks = [&](std::string_view label) { return node.labels.contains(label) && node.label(label) != "false"; };
   return asks(kLabelExternalNode) || asks(kLabelBridgeExternalNode);

@@ -1,6 +1,6 @@
-// Names, labels and addresses of all objects that the controllers make. They are those of the Go operator v1.2.1.
+// Names, labels and addresses of all objects that the controllers make. The names are those of the Go operator v1.2.1.
 //
-// All controllers take names from here, so that each finds what others create. In comments, X is the name of the resource.
+// Every controller takes names from here, so that each controller finds the objects of the others. X is the resource's name.
 #pragma once
 
 #include <string>
@@ -20,14 +20,14 @@ namespace slinky {
 namespace resources {
 extern const kube::Resource kController, kRestApi, kNodeSet, kLoginSet, kAccounting, kToken, kSlurmQos, kSlurmAccount,
     kSlurmUser, kSlurmAssociation;
-/// The kind ServiceMonitor of the Prometheus operator, which may be absent, and the name of its CustomResourceDefinition.
+/// The kind ServiceMonitor of the Prometheus operator, which might not be installed, and the name of its CRD.
 extern const kube::Resource kServiceMonitor;
 inline constexpr const char* kServiceMonitorDefinition = "servicemonitors.monitoring.coreos.com";
 }  // namespace resources
 
 /// Values of the label app.kubernetes.io/name.
 inline constexpr std::string_view kAppController = "slurmctld";
-/// The standby slurmctlds. They have a label of their own, because most rules for the primary's pod do not apply to their pods.
+/// The standby slurmctlds. Their label differs from the primary's, because most rules for the primary's pod exclude standbys.
 inline constexpr std::string_view kAppBackup = "slurmctld-backup";
 inline constexpr std::string_view kAppRestApi = "slurmrestd";
 inline constexpr std::string_view kAppWorker = "slurmd";
@@ -42,9 +42,9 @@ inline constexpr std::string_view kManagerRestApi = "slurm-operator-restapi";
 inline constexpr std::string_view kManagerLoginSet = "slurm-operator-loginset";
 inline constexpr std::string_view kManagerAccounting = "slurm-operator-accounting";
 
-/// Returns the labels that select a component's pods: name and instance. They never change, because selectors are immutable.
+/// Returns the labels (name and instance) that select a component's pods. They never change, because selectors are immutable.
 kube::StringMap selector_labels(std::string_view app, std::string_view instance);
-/// Returns the labels of a component's objects: the selector and app.kubernetes.io/component.
+/// Returns the labels of a component's objects: selector_labels and app.kubernetes.io/component.
 kube::StringMap component_labels(std::string_view app, std::string_view instance, std::string_view component);
 kube::StringMap controller_labels(std::string_view controller);
 kube::StringMap backup_labels(std::string_view controller);
@@ -57,7 +57,7 @@ kube::StringMap database_labels(std::string_view accounting);
 /// Returns the labels of a worker pod: app.kubernetes.io/instance is the NodeSet, slinky.slurm.net/cluster the Controller.
 kube::StringMap worker_labels(std::string_view nodeset, std::string_view controller);
 
-/// "X-controller": the StatefulSet, the Service in front of it, and the StatefulSet's serviceName.
+/// "X-controller": the StatefulSet, its serviceName, and the Service in front of the StatefulSet.
 std::string controller_object_name(std::string_view controller);
 /// "X-controller-internal": the headless Service.
 std::string controller_internal_service_name(std::string_view controller);
@@ -67,10 +67,10 @@ std::string backup_object_name(std::string_view controller);
 std::string config_map_name(std::string_view controller);
 /// "X-config-files": the ConfigMap with copies of the files that the user names, which slurmctld's pods mount.
 std::string config_files_name(std::string_view controller);
-/// "X-config-files-accepted": the ConfigMap with copies of the files that slurmctld last accepted, while newer files are
-/// offered to slurmctld. No pod mounts it.
+/// "X-config-files-accepted": the ConfigMap with copies of the files that slurmctld last accepted. It exists while the
+/// operator offers newer files to slurmctld. No pod mounts it.
 std::string accepted_files_name(std::string_view controller);
-/// "statesave-X-controller-0": the claim that the StatefulSet makes.
+/// "statesave-X-controller-0": the claim that the StatefulSet controller makes for slurmctld's state.
 std::string state_claim_name(std::string_view controller);
 /// "X-keyring": the copy of the auth/slurm key that daemons mount, under the data key slurm.key.
 std::string keyring_name(std::string_view controller);
@@ -89,11 +89,11 @@ std::string ssh_host_keys_name(std::string_view loginset);
 std::string ssh_config_name(std::string_view loginset);
 /// "X-hosts": the EndpointSlice with the names of a LoginSet's pods.
 std::string login_hosts_name(std::string_view loginset);
-/// "X-worker-ssh-host-keys": the Secret with the host keys of the workers of a NodeSet that have sshd.
+/// "X-worker-ssh-host-keys": the Secret with the host keys of a NodeSet's workers, if the workers run sshd.
 std::string worker_ssh_host_keys_name(std::string_view nodeset);
 /// "slurm-workers-X": the headless Service of all workers of a Controller, and the subdomain of their pods.
 std::string workers_service_name(std::string_view controller);
-/// Returns the domain of the Service slurm-workers-X, which contains the names of the pods of workers and login nodes. Slurm's
+/// Returns the domain of the Service slurm-workers-X. The names of worker pods and login pods are in this domain. Slurm's
 /// daemons have it as a DNS search path.
 std::string workers_domain(std::string_view ns, std::string_view controller, std::string_view cluster_domain);
 /// "slurm-workers-pdb-X": the PodDisruptionBudget of all workers of a Controller.
@@ -102,7 +102,7 @@ std::string workers_pdb_name(std::string_view controller);
 /// Returns the key that identifies a Controller's cluster everywhere in this operator: "ns/X".
 slurm::ClusterKey cluster_key(std::string_view ns, std::string_view controller);
 
-/// Returns the accounting database's key: "accounting/ns/X". It never equals the key of a cluster.
+/// Returns the key of an accounting database: "accounting/ns/X". The key never equals that of a cluster.
 slurm::AccountingKey accounting_key(std::string_view ns, std::string_view accounting);
 
 /// A data key of a Secret, and whether the operator generates that Secret.
@@ -126,21 +126,22 @@ struct Endpoint {
 Endpoint controller_endpoint(const api::ControllerSpec& spec, std::string_view ns, std::string_view controller);
 /// Returns the number of standby slurmctlds.
 int backups_of(const api::ControllerSpec& spec);
-/// Returns the names of slurmctld's pods if there are backups, the primary's first. They are also the names of their hosts.
+/// Returns the names of slurmctld's pods if there are backups, the primary's pod first. A pod's name is also its hostname.
 std::vector<std::string> slurmctld_pods(std::string_view controller, int backups);
-/// Returns the address of one slurmctld's pod, whether it is primary or not: the Service with the pod's name. The pod's name in
-/// a headless Service would not resolve while the pod is away, and Slurm retries an unknown name for seconds.
+/// Returns the address of one slurmctld's pod, primary or backup: the Service with the pod's name. The pod's name in a
+/// headless Service would not resolve while the pod is absent, and Slurm retries an unknown name for seconds.
 std::string slurmctld_address(std::string_view pod, std::string_view ns);
-/// Returns the --conf-server of slurmd and sackd: with backups, the address of each slurmctld; then controller_endpoint.
+/// Returns the --conf-server of slurmd and sackd: the address of each slurmctld if there are backups, then
+/// controller_endpoint.
 std::string conf_servers(const api::ControllerSpec& spec, std::string_view ns, std::string_view controller);
 /// Returns the address of slurmdbd for clusters: "X-accounting.ns" and the Service's port (or externalConfig).
 Endpoint accounting_endpoint(const api::AccountingSpec& spec, std::string_view ns, std::string_view accounting);
 Endpoint restapi_endpoint(const api::RestApiSpec& spec, std::string_view ns, std::string_view restapi);
 
-/// Returns the name of a NodeSet inside of Slurm (its NodeSet, Feature and Partition): template.spec.hostname without trailing
-/// dashes, or the name of the object.
+/// Returns the name of the NodeSet, Feature and Partition that Slurm has for a NodeSet: template.spec.hostname without
+/// trailing dashes, or else the name of the object.
 std::string slurm_node_set_name(const api::NodeSetSpec& spec, std::string_view nodeset);
-/// Returns the name of a NodeSet inside of Slurm, even if its other fields cannot be read.
+/// Returns the name that Slurm has for a NodeSet, even if other fields of the NodeSet cannot be read.
 std::string slurm_node_set_name(const kube::Object& nodeset);
 
 /// Default images: the public ones.
@@ -157,9 +158,9 @@ inline constexpr int kNobodyUid = 65534;
 /// The UID and GID of mysql in MariaDB's image.
 inline constexpr int kMariadbUid = 999;
 
-/// The reason with which a slurmd registers its node as drained, if others had drained the node before its record was deleted.
-/// One word, because the scripts of some images split it at spaces. It does not name the operator, so that the operator never
-/// takes the drain for its own and resumes the node.
+/// The reason with which slurmd registers its node as drained. Used if somebody else had drained the node before the operator
+/// deleted its record. One word, because scripts of some images split the reason at spaces. Does not name the operator, which
+/// would else take the drain for its own and resume the node.
 inline constexpr std::string_view kDrainedBefore = "drained-before-its-record-was-made-anew";
 
 }  // namespace slinky

@@ -8,8 +8,8 @@
 
 namespace slinky {
 
-/// Returns a reader of the bytes under `data_key`, or of "" if the Secret lacks it. Errors: those of Client::get, and kInvalid
-/// if the value is not base64. Requires the right to get the Secret. The client must outlive the reader.
+/// Returns a function that reads the bytes under `data_key`; "" if the Secret lacks the key. Errors: those of Client::get, and
+/// kInvalid if the value is not base64. Requires the right to get the Secret. The client must outlive the function.
 [[nodiscard]] slurm::KeyedCluster::ReadKey secret_key(kube::Client& client, kube::Key secret, std::string data_key);
 
 }  // namespace slinky

@@ -1,6 +1,6 @@
 // Selects the slurmrestd that serves a cluster: a pure function of what is observed.
 //
-// Selects the oldest RestApi with a ready pod. Without one, keeps the RestApi that served before, or else selects the oldest.
+// Selects the oldest RestApi with a ready pod. If there is none, keeps the RestApi in `before`, or else selects the oldest.
 #pragma once
 
 #include <optional>
@@ -24,7 +24,7 @@ struct Server {
 
 /// The input of plan_serving.
 struct ServingObserved {
-  std::optional<kube::ObjectMeta> meta;       ///< The metadata of the Controller. nullopt: there is none.
+  std::optional<kube::ObjectMeta> meta;       ///< The metadata of the Controller. nullopt: there is no Controller.
   std::optional<api::Controller> controller;  ///< nullopt: its spec cannot be read.
   std::vector<Server> servers;
   std::string before;  ///< The RestApi that serves the cluster now; "" if there is none.
@@ -37,7 +37,7 @@ struct Serving {
   friend bool operator==(const Serving&, const Serving&) = default;
 };
 
-/// Returns the slurmrestd that serves the cluster. nullopt: there is none, or the operator must not connect to it.
+/// Returns the slurmrestd that serves the cluster; nullopt if none exists, or if the operator must not connect to the cluster.
 [[nodiscard]] std::optional<Serving> plan_serving(const ServingObserved& observed);
 
 }  // namespace slinky

@@ -74,8 +74,8 @@ struct SlurmConnections::Impl : std::enable_shared_from_this<SlurmConnections::I
     for (const kube::Key& key : std::exchange(dirty, {})) look(key);
   }
 
-  /// Polls a daemon at once when it becomes ready, instead of at the end of a backoff, and again soon if it does not answer
-  /// yet.
+  /// Polls a daemon at once when its pod becomes ready, instead of at the end of a backoff. Polls again soon if the daemon
+  /// does not answer yet.
   void pod_moved(const kube::PodPtr& before, const kube::PodPtr& after) {
     const kube::PodRecord& pod = after ? *after : *before;
     const std::string_view app = pod.meta.label(api::kLabelName);

@@ -1,6 +1,6 @@
 // Maintains the connections to the slurmrestds that serve the clusters. plan_serving (slinky/serving.hpp) selects each
-// slurmrestd from the caches. The key that signs our tokens is read from its Secret when a connection is made or fails. The
-// address and the key are passed to slurm::Clusters, which alone holds the key, in memory.
+// slurmrestd from the caches. Reads the key that signs our tokens from its Secret when a connection is made or fails. Passes
+// the address and the key to slurm::Clusters. Only slurm::Clusters stores the key, in memory.
 //
 // A program that knows the address of a slurmrestd and has no RestApi uses slurm::KeyedCluster
 // (slurm/snapshot/keyed_cluster.hpp) itself.
@@ -22,10 +22,9 @@ namespace slinky {
 
 class SlurmConnections {
  public:
-  /// In namespaces outside the wiring's scope no key is read and no connection is made. Each change of a connected cluster is
-  /// passed to the wiring, with the cluster's Controller. `heard` is called after every poll of any cluster, even without a
-  /// change, because the poll may have opened gates that hold back plans.
-  /// `only`, if set, is the one Controller whose cluster is connected.
+  /// Reads no key and makes no connection in namespaces outside the wiring's scope. Passes each change of a connected cluster,
+  /// with the cluster's Controller, to the wiring. Calls `heard` after every poll of any cluster, even if nothing has changed,
+  /// because the poll can open gates that hold back plans. `only`, if set, is the one Controller whose cluster is connected.
   SlurmConnections(core::Loop& loop, kube::Client& client, slurm::Clusters& clusters, Wiring& wiring,
                    std::function<void()> heard, std::optional<kube::Key> only = std::nullopt);
   ~SlurmConnections();

@@ -182,7 +182,7 @@ TEST_F(SlurmConnectionsTest, WhatHasJustBecomeReadyIsAskedAtOnce) {
   loop.run_ready();
   answer_key();
   loop.advance(60s);
-  // Waits for an attempt, so that the next one is seconds away.
+  // Waits for an attempt to connect, so that the next attempt is seconds away.
   for (const int before = asked; asked == before;) loop.advance(100ms);
   const int before = asked;
   loop.advance(2s);

@@ -13,9 +13,9 @@ namespace {
 
 /// The API server's limit for a condition's message.
 constexpr std::size_t kMaxMessage = 32768;
-/// Longer texts of pods and servers are cut, because people read the status.
+/// Longer texts of pods and servers are cut, so that people can read the status.
 constexpr std::size_t kMaxDetail = 600;
-/// The API server's limit for an event's note is 1024.
+/// The limit for an event's note, below the API server's limit of 1024.
 constexpr std::size_t kMaxNote = 1000;
 
 std::string cut(std::string text, std::size_t limit) {
@@ -123,7 +123,7 @@ void Conditions::set(std::string_view type, api::ConditionStatus status, std::st
   condition.observed_generation = generation_;
   const api::Condition* old = api::find_condition(previous_, type);
   const bool same = old != nullptr && old->status == status && old->last_transition_time;
-  // Cuts the time to whole seconds, as it is written. Otherwise the time would differ from the one that is read back.
+  // Cuts the time to whole seconds, as the status stores it. Otherwise the time would differ from the stored time.
   const core::WallTime now{core::Duration{now_.since_epoch.count() / 1000 * 1000}};
   condition.last_transition_time = same ? *old->last_transition_time : now;
   const auto place = std::find_if(conditions_.begin(), conditions_.end(), [&](const auto& c) { return c.type == type; });
@@ -222,7 +222,7 @@ std::optional<plan::Step> status_step(const kube::Resource& resource, const kube
   for (const auto& [name, value] : wanted.items()) {
     if (before.contains(name) && before[name] == value) continue;
     core::Json& changed = patch[name] = value;
-    // A merge patch removes only members that it sets to null.
+    // A merge patch removes only the members that the patch sets to null.
     if (!value.is_object() || !before.contains(name) || !before[name].is_object()) continue;
     for (const auto& [member, unused] : before[name].items()) {
       if (!value.contains(member)) changed[member] = nullptr;
@@ -267,7 +267,7 @@ std::vector<Problem> pod_problems(const std::vector<kube::PodPtr>& pods) {
   std::vector<Problem> out;
   for (const kube::PodPtr& pod : pods) {
     if (pod->meta.terminating()) continue;
-    // In a pod that has ended, nothing starts any more, so the end of a container is no separate problem.
+    // A pod that has ended starts no container any more. So the end of a container is no separate problem.
     const bool ended = pod->phase == "Failed" || pod->phase == "Succeeded";
     for (const kube::ContainerState& container : pod->containers) {
       if (ended) break;
@@ -304,7 +304,7 @@ std::vector<Problem> step_problems(const plan::Outcomes& outcomes) {
     }
     // The observation expired because the pass took too long. Nothing is wrong.
     if (outcome.error->code == core::ErrorCode::kExpired) continue;
-    // Races and transient faults resolve within a pass or two. A fault that persists for the same step is a problem.
+    // Races and transient faults resolve within a pass or two. A fault that persists for one step is a problem.
     const core::Retry retry = core::retry_of(outcome.error->code);
     const bool passing = retry == core::Retry::kLater || retry == core::Retry::kSettle || retry == core::Retry::kDecideAnew;
     if (passing && outcome.count < 5) continue;

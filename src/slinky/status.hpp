@@ -32,7 +32,7 @@ class Conditions {
     set(type, status ? api::ConditionStatus::kTrue : api::ConditionStatus::kFalse, reason, std::move(message));
   }
   [[nodiscard]] const std::vector<api::Condition>& all() const { return conditions_; }
-  /// Returns the conditions sorted by type. A condition that was not set this time is omitted.
+  /// Returns the conditions sorted by type. Omits conditions that were not set on this object since its construction.
   [[nodiscard]] core::Json json() const;
 
  private:
@@ -42,8 +42,8 @@ class Conditions {
   core::WallTime now_;
 };
 
-/// Parses one of our objects. Returns the error, or "". After an error only the status is read, so that earlier conditions keep
-/// their times and events are not repeated.
+/// Parses one of our objects. Returns the error, or "". After an error, parses only the status, so that conditions keep their
+/// lastTransitionTime and events are not repeated.
 template <class T>
 std::string read_object(const kube::Object& object, T& to) {
   auto whole = api::from_json<T>(object.body);
@@ -61,22 +61,22 @@ std::string read_object(const kube::Object& object, T& to) {
 struct Problem {
   enum class Kind {
     kWrong,   ///< The problem needs a fix. The object is Degraded.
-    kComing,  ///< The problem only takes time.
+    kComing,  ///< The problem passes with time.
   };
   std::string reason;   ///< CamelCase: "SecretMissing".
   std::string message;  ///< What is wrong, and where.
   Kind kind = Kind::kWrong;
-  plan::StepId step{};  ///< The failed step, if there is one.
+  plan::StepId step{};  ///< The step that failed, if the problem is about a step.
   [[nodiscard]] bool wrong() const { return kind == Kind::kWrong; }
 };
 
-/// Sets Ready, Progressing and Degraded. `waiting` is what the object still waits for, or "". `up_to_users` are problems that
-/// are no errors and that only users can resolve. Ready and Progressing report them if nothing is wrong or awaited.
+/// Sets Ready, Progressing and Degraded. `waiting`: what the object still waits for, or "". `up_to_users`: problems that are
+/// no errors and that only users can resolve. Ready and Progressing report them if there is no problem and `waiting` is "".
 void set_summary(Conditions& conditions, bool ready, const std::vector<Problem>& problems, const std::string& waiting,
                  const std::vector<Problem>& up_to_users = {});
 
-/// Reports whether a terminating Controller announces in its status that the cluster ends with it. The operator writes this
-/// once it is certain that the Controller's children are deleted as well (no `kubectl delete --cascade=orphan`).
+/// Reports whether the status of a terminating Controller announces the end of the cluster. The operator writes this status
+/// once it is certain that Kubernetes also deletes the Controller's children (no `kubectl delete --cascade=orphan`).
 bool announces_end(const kube::Object& controller);
 /// The reason of the condition Progressing of a Controller that announces its end.
 inline constexpr const char* kReasonTerminating = "Terminating";
@@ -84,14 +84,14 @@ inline constexpr const char* kReasonTerminating = "Terminating";
 /// Sets FieldsNotActedOn to True with the paths; does nothing if there are none.
 void set_fields_not_acted_on(Conditions& conditions, const std::vector<std::string>& paths);
 
-/// Sets DeletionsStopped to True if `stopped` (the Controller's stop switch), or if `doubt` (see doubt_of()) is not "".
+/// Sets DeletionsStopped to True if `stopped` (the Controller's stop switch) is true or `doubt` (see doubt_of()) is not empty.
 void set_deletions_stopped(Conditions& conditions, bool stopped, const std::string& doubt);
 
-/// Returns "a, b". Of more than five names, lists the first five and the number of the others.
+/// Returns the names as "a, b". If there are more than five names, lists the first five and the number of remaining names.
 std::string some_of(const std::vector<std::string>& names);
 
-/// Returns a step that makes the object's status equal to `wanted`, or nothing if it already is. Removes members of the old
-/// status that `wanted` lacks. The step's reason names the conditions that change.
+/// Returns a step that makes the object's status equal to `wanted`; nothing if the status already is equal. The step removes
+/// members of the old status that `wanted` lacks. The step's reason names the conditions that change.
 std::optional<plan::Step> status_step(const kube::Resource& resource, const kube::Object& object, core::Json wanted);
 
 /// Returns a step that writes an event about one of our objects. `reason` and `action` are CamelCase words.
@@ -105,18 +105,18 @@ std::optional<plan::Step> degraded_event(const kube::Resource& kind, const kube:
 /// Makes a foreign text safe for our messages: replaces control characters, including line ends, and cuts the text after 600
 /// bytes. A text that was cut ends with "...".
 std::string one_line(std::string text);
-/// Returns the cause of a daemon's end, from the end of its log: its errors up to the first fatal one, or else its last line.
-/// The text is made safe and cut as by one_line().
+/// Returns the cause of a daemon's end, taken from the last lines of its log: the errors up to the first fatal error, or else
+/// the last line. The text is made safe and cut as by one_line().
 std::string last_words(std::string_view log);
 /// Returns the problems in the status of pods: images that cannot be pulled, crash loops with their message, unschedulable and
 /// failed pods, and containers that cannot be created.
 std::vector<Problem> pod_problems(const std::vector<kube::PodPtr>& pods);
 
-/// Returns a problem if Slurm's answers cannot be read or come from another cluster; nothing if Slurm does not answer.
+/// Returns a problem if Slurm's answers are unreadable or come from another cluster; nothing if there is no answer.
 std::optional<Problem> slurm_problem(const slurm::SnapshotPtr& snapshot);
 
-/// Returns the problems of earlier attempts at this key's steps (a quota, a refused template, a conflict), with the messages of
-/// the API server. An error that usually passes, such as a conflict, counts only after five failures in a row.
+/// Returns the problems of earlier attempts at the steps of a key (a quota, a refused template, a conflict), with the API
+/// server's messages. An error that usually passes, such as a conflict, counts only after five failures in a row.
 std::vector<Problem> step_problems(const plan::Outcomes& outcomes);
 /// Returns the problems of the steps that `plan` contains or remembers. Other steps are no longer wanted.
 std::vector<Problem> step_problems(plan::Outcomes outcomes, const plan::Plan& plan);

@@ -1,5 +1,6 @@
-// The declarations in a controller's constructor: the caches that it reads, what wakes it, and the rights that it needs. The
-// program's wiring, the chart's ClusterRole and the caches of unit tests follow from these declarations alone.
+// The declarations in a controller's constructor: the caches that the controller reads, the events that wake it, and the
+// rights that it needs. The program's wiring, the chart's ClusterRole and the caches of unit tests follow from these
+// declarations alone.
 //
 //   RestApiController::RestApiController(Wiring& wiring)
 //       : restapis_(wiring.cache(caches::kRestApis)), deployments_(wiring.cache(caches::kDeployments)) {
@@ -36,7 +37,7 @@ class Wiring {
   /// Runs the controller, which must outlive the wiring's last callback.
   virtual void run(run::Controller& controller) = 0;
 
-  /// Returns the cache of the declaration, and adds the right to read it.
+  /// Returns the cache of the declaration. Adds the right to read the resource of the cache.
   template <class Record>
   kube::Cache<Record>& cache(const CacheOf<Record>& wanted) {
     reads(wanted.resource);
@@ -46,8 +47,8 @@ class Wiring {
     return out;
   }
 
-  /// Wakes the controller's keys when a record changes: `map` returns the keys for the old and for the new record. `filter`, if
-  /// given, selects the changes that count. Added and deleted records always count.
+  /// Wakes the controller's keys that `map` returns for a changed record. Calls `map` with the old and with the new record.
+  /// `filter`, if given, selects the changes that count. Added and deleted records always count.
   template <class Record>
   void wakes(const run::Controller& who, kube::Cache<Record>& source, kube::Mapper<Record> map,
              kube::Filter<Record> filter = {}) {
@@ -55,8 +56,8 @@ class Wiring {
                          [this, name = who.name()](const kube::Key& key) { wake_here(name, key); });
   }
 
-  /// Returns the keys that a change of Slurm concerns. `of` is the Controller of the cluster. Its name is "" if the cluster has
-  /// no Controller, because the program knows the address of a slurmrestd (slinky/slurm_connections.hpp).
+  /// Returns the keys that a change of Slurm concerns. `of` is the Controller of the cluster. The name in `of` is "" if the
+  /// cluster has no Controller: the program then knows the address of a slurmrestd (slinky/slurm_connections.hpp).
   using SlurmMapper = std::function<Keys(const slurm::Change& change, const kube::Key& of)>;
   /// Wakes the controller's keys that `map` returns after each poll of Slurm.
   void wakes_on_slurm(std::string controller, SlurmMapper map);
@@ -65,34 +66,35 @@ class Wiring {
 
   /// Returns the keys that a change of a list concerns. `of` is the Accounting of the database.
   using ListMapper = std::function<Keys(const slurm::ListChange& change, const kube::Key& of)>;
-  /// Wakes the keys that `map` returns when the rows, the health or the error of a list of an accounting database changed.
+  /// Wakes the keys that `map` returns when a list of an accounting database has changed: its rows, its health or its error.
   void wakes_on_lists(std::string controller, ListMapper map);
   /// Called after each poll of a list: wakes the keys that the change concerns.
   void list_changed(const slurm::ListChange& change, const kube::Key& of);
 
-  /// Returns the last snapshot of a cluster, or null if no server is known for it.
+  /// Returns the last snapshot of a cluster, or null if no slurmrestd is known for the cluster.
   [[nodiscard]] virtual slurm::SnapshotPtr snapshot(const slurm::ClusterKey& cluster) const = 0;
-  /// Returns the lists of an accounting database, or nullopt if no server is known for it.
+  /// Returns the lists of an accounting database, or nullopt if no slurmrestd is known for the database.
   [[nodiscard]] virtual std::optional<slurm::accounting::View> accounting(const slurm::AccountingKey& database) const = 0;
   /// Reports whether the program acts in a namespace.
   [[nodiscard]] virtual bool acts_in(std::string_view ns) const = 0;
-  /// Returns false if Kubernetes nodes may not be read. Their cache then never syncs, and nothing is known about any node.
+  /// Returns false if the program may not read Kubernetes nodes. The cache of nodes then never syncs, and all nodes are
+  /// unknown.
   [[nodiscard]] virtual bool reads_nodes() const { return true; }
 
-  // Rights. A cache adds the rights to read its resource.
+  // Rights. cache() adds the right to read its resource.
   /// Adds the rights for a custom resource that the controller reconciles: patch its finalizers and annotations, patch its
   /// status, and create children that block its deletion.
   void reconciles(const kube::Resource& resource);
-  /// Adds the rights for child objects that the controller creates. Includes delete: with the admission plugin
-  /// OwnerReferencesPermissionEnforcement, a change of an object's owners requires it. An apply to a child that somebody else
-  /// made or changed can be such a change.
+  /// Adds the rights for child objects that the controller creates, including the right to delete them. The admission plugin
+  /// OwnerReferencesPermissionEnforcement requires that right for a change of an object's owners. An apply to a child can
+  /// change its owners if somebody else made or changed the child.
   void makes(const kube::Resource& resource);
   /// Adds the right to read a resource live or through the recorder.
   void reads(const kube::Resource& resource);
   Rights rights;
 
  private:
-  /// Returns the cache of the declaration, whose records have the type that the declaration names.
+  /// Returns the cache of the declaration. The records have the type that the declaration names.
   virtual kube::CacheBase& find_or_make(const AnyCacheOf& wanted) = 0;
   virtual void wake(std::string_view controller, const kube::Key& key) = 0;
   /// Wakes the key if it is cluster-scoped, or if the program acts in its namespace.
@@ -137,7 +139,7 @@ class ManagerWiring final : public Wiring {
   slurm::Clusters& clusters_;
   std::vector<std::string> namespaces_;
   bool nodes_;
-  kube::Cache<kube::NodeRecord> no_nodes_;  ///< Stands in for the manager's cache when nodes may not be read. Nothing feeds it.
+  kube::Cache<kube::NodeRecord> no_nodes_;  ///< Replaces the manager's cache if nodes may not be read. Nothing fills it.
 };
 
 }  // namespace slinky

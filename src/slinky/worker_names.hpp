@@ -10,27 +10,27 @@
 
 namespace slinky {
 
-/// Returns the ordinal with zeros to at least `padding` digits: "3", or "003".
+/// Returns the ordinal, padded with zeros to at least `padding` digits: "3", or "003".
 std::string padded_ordinal(int ordinal, int padding);
-/// Returns the prefix of the workers' hostnames: template.spec.hostname, or the NodeSet's name and a dash.
+/// Returns the prefix of the workers' hostnames: template.spec.hostname, or else the NodeSet's name followed by a dash.
 std::string host_prefix(std::string_view template_hostname, std::string_view nodeset);
 std::string host_prefix(const kube::Object& nodeset);
 std::string pod_name(std::string_view nodeset, int ordinal, int padding);
 /// Returns the ordinal of "<prefix><digits>", or nullopt if the name has another form.
 std::optional<int> ordinal_of(std::string_view name, std::string_view prefix);
-/// Reports whether workers are named after their Kubernetes nodes.
+/// Reports whether the workers use host networking. Their names are then those of their Kubernetes nodes.
 bool uses_host_network(const api::NodeSetSpec& spec);
-/// Returns the name of the worker's Slurm node that was recorded on the pod when Slurm first had it; "" if none was recorded.
+/// Returns the node name that the operator recorded on the pod when Slurm first had the worker's node; "" if there is none.
 std::string_view stamped_node_name(const kube::PodRecord& pod);
-/// Returns the name of the worker's Slurm node: the stamped name; else, without host networking, the pod's hostname (from its
-/// spec or the label for it); else the name of its Kubernetes node; else the pod's name. Later changes of the NodeSet have no
-/// influence.
+/// Returns the name of the worker's Slurm node. This is the stamped name if there is one. Otherwise it is the pod's hostname
+/// (from the spec or the label), unless the pod uses host networking; then the name of the Kubernetes node; then the pod's
+/// name. Later changes of the NodeSet have no influence.
 std::string slurm_node_name(const kube::PodRecord& pod);
 /// Parses the comment that the operator gives to the Slurm node of a worker; nullopt if the operator did not write the comment.
 std::optional<core::Json> worker_comment(const std::string& comment);
-/// Returns why names up to `ordinal` are not valid hostnames (RFC 1123, at most 63 characters); "" if all are valid.
+/// Returns why a hostname with an ordinal up to `ordinal` is not valid (RFC 1123, at most 63 characters); "" if all are valid.
 std::string hostname_problem(std::string_view prefix, int ordinal, int padding);
-/// Checks a single hostname.
+/// Returns why the hostname is not valid; "" if it is valid.
 std::string hostname_problem(const std::string& name);
 /// Returns why a worker's pod cannot have this name, which is also the value of a label (at most 63 characters); "" if it can.
 std::string pod_name_problem(const std::string& name);

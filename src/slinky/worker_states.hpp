@@ -1,5 +1,5 @@
-// Translates between a worker's pod and its Slurm node: the conditions on the pod for the node's states, and the reason in
-// Slurm for a cordon of the pod.
+// Translates between a worker's pod and its Slurm node: from the node's states to conditions of the pod, and from a cordon of
+// the pod to the node's reason in Slurm.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace slinky {
 
-/// A state of a Slurm node: Slurm's name, and the name in the type of a pod condition.
+/// The name of a Slurm node's state in Slurm, and its name in the type of a pod condition.
 struct StateName {
   std::string_view slurm;
   std::string_view condition;
@@ -35,7 +35,7 @@ inline constexpr std::array<StateName, 8> kStateFlags{{{"COMPLETING", "Completin
 [[nodiscard]] std::string clean_reason(std::string_view text);
 /// Returns the reason for draining the node of a cordoned pod, without the operator's prefix.
 [[nodiscard]] std::string pod_cordon_reason(const kube::PodRecord& pod);
-/// Returns the reason that pod_cordon_reason uses if no annotation gives one.
+/// Returns the reason that pod_cordon_reason() uses if no annotation of the pod sets a reason.
 [[nodiscard]] std::string plain_cordon_reason(const kube::PodRecord& pod);
 
 }  // namespace slinky

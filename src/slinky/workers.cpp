@@ -14,16 +14,16 @@ namespace {
 constexpr std::string_view kMissing = "Slurm has had no such node since ";
 constexpr std::string_view kRegistered = "Slurm has had its node since ";
 
-/// Returns the time at the end of the condition's message, if the message begins with `begin`.
+/// Returns the time at the end of the condition's message. nullopt if the message does not begin with `begin`.
 std::optional<core::WallTime> time_of(const kube::PodCondition* condition, std::string_view begin) {
   if (condition == nullptr || !condition->message.starts_with(begin)) return {};
   const core::Result<core::WallTime> since = core::parse_rfc3339(std::string_view(condition->message).substr(begin.size()));
   return since ? std::optional(*since) : std::nullopt;
 }
 
-/// This many workers may always be missing, because an administrator may have deleted a node or two.
+/// Up to this many workers may be missing in any cluster, because an administrator might have deleted a node or two.
 constexpr std::size_t kFew = 2;
-/// In large clusters, one in this many workers may be missing.
+/// In large clusters, one of every kFewOf workers may be missing.
 constexpr std::size_t kFewOf = 20;
 
 /// True if Slurm should have the worker's node. False if the node's name is unknown, as it may be with host networking.
@@ -41,7 +41,7 @@ bool is_true(std::string_view text) {
 }
 
 bool stops_deletions(const kube::ObjectMeta& controller) {
-  // Administrators set the switch in an emergency, so every value sets it, except an explicit no.
+  // Administrators set the switch in an emergency. So every value except an explicit no sets the switch.
   const std::string_view text = controller.annotation(api::kAnnotationStopDeletions);
   return !text.empty() && text != "false" && text != "False" && text != "FALSE" && text != "0" && text != "f" && text != "F" &&
          text != "no" && text != "off";
@@ -108,7 +108,7 @@ std::string doubt_of(const std::vector<kube::PodPtr>& workers, const slurm::Snap
     }
   }
   const std::size_t all = known.size() + missing;
-  // Workers that became ready after the loss do not count, because the loss does not concern them.
+  // Does not count workers that became ready after Slurm lost the nodes, because the loss does not concern these workers.
   const auto stayed = static_cast<std::size_t>(std::ranges::count_if(
       known, [&](const kube::PodRecord* pod) { return !first || (pod->ready_since && *pod->ready_since <= *first); }));
   if (missing > std::max(kFew, (stayed + missing) / kFewOf) || missing > stayed)

@@ -9,7 +9,7 @@ namespace {
 
 constexpr core::WallTime kStart{core::Duration{1'767'323'045'000}};
 
-/// Ready and registered workers, and Slurm's answer about them.
+/// Ready and registered workers, and Slurm's answer about these workers.
 class Doubt : public ::testing::Test {
  protected:
   void add(int count, core::WallTime ready_since = kStart) {

@@ -1,4 +1,5 @@
-// A cluster with accounts for unit tests: the account `science`, `physics` below it, and the users ann and bob in `physics`.
+// A cluster for unit tests, with the account `science`, the account `physics` below `science`, and users ann and bob in
+// `physics`.
 #pragma once
 
 #include <memory>
@@ -45,7 +46,7 @@ inline std::shared_ptr<slurm::accounting::Association> association(const std::st
   return out;
 }
 
-/// A job of ann waits, and two jobs run: one of ann (2 CPUs), one of bob (3 CPUs).
+/// A waiting job of ann, and two running jobs: one of ann (2 CPUs) and one of bob (3 CPUs).
 struct TestCluster {
   ClusterFacts facts;
   std::shared_ptr<slurm::accounting::QueuedJob> job = queued_job(9, "PENDING", "ann", "cpu=2,mem=1G,node=1,gres/gpu=1");

@@ -108,8 +108,8 @@ struct EventRecorder::Impl : std::enable_shared_from_this<EventRecorder::Impl> {
     pump();
   }
 
-  /// Drops the series whose last event is oldest, because a new event is worth more than the count of an old one. The next
-  /// event of a dropped series begins a new series.
+  /// Drops the series whose last event is the oldest, because a new event is worth more than the count of an old series. The
+  /// next event of a dropped series begins a new series.
   void forget_quietest() {
     auto quietest = series.end();
     for (auto it = series.begin(); it != series.end(); ++it) {
@@ -122,7 +122,7 @@ struct EventRecorder::Impl : std::enable_shared_from_this<EventRecorder::Impl> {
     ++running.count;
     running.last = loop.clock().wall();
     running.last_seen = now();
-    // Writes the count when it has doubled, or a while after the last write. Without new events, it writes nothing.
+    // Writes the count when the count has doubled, or a while after the last write. Without new events, nothing is written.
     const bool due = running.count >= 2 * running.written || now() - running.last_written >= options.series_refresh;
     if (due && !running.queued) enqueue_patch(key, running);
   }

@@ -45,7 +45,8 @@ bool would_show(const CacheView& view, const Wanted& wanted) {
   if (!view.scope.ns.empty() && view.scope.ns != wanted.key.ns) return false;
   if (!matches_labels(view.scope.label_selector, wanted.labels)) return false;
   if (view.scope.field_selector.empty()) return true;
-  // Other field selectors cannot be evaluated here. A cache with such a selector counts only while it has the object.
+  // Field selectors other than metadata.name cannot be evaluated here. A cache with such a selector counts only while it
+  // contains the object.
   return view.scope.field_selector == "metadata.name=" + wanted.key.name;
 }
 
@@ -83,7 +84,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
 
   // --- Recipes ---
 
-  /// Replaces the recipes in object.data by values, and passes the object on.
+  /// Replaces the recipes in object.data by values, and passes the object to `then`.
   void fill(const Resource& resource, core::Json object, Then then) {
     const core::Json* data = core::find(object, {"data"});
     // Only Secrets have recipes. In other kinds, `data` may have any content, such as any object in a ControllerRevision.
@@ -149,7 +150,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
 
   using ThenBytes = std::function<void(core::Result<std::string>)>;
 
-  /// Passes on the current metadata of the Secret, and the decoded value of one key.
+  /// Passes the current metadata of the Secret, and the decoded value of one key, to the callback.
   void read_secret(const core::Json& ref, std::string what,
                    std::function<void(core::Result<std::pair<core::Json, std::string>>)> then) {
     const Key secret{core::get_string(ref, {"namespace"}), core::get_string(ref, {"name"})};
@@ -180,7 +181,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
                 });
   }
 
-  /// Copies the value only in the version that the plan saw, because the plan has not seen a newer one.
+  /// Copies the value only if the Secret has the version that the plan saw, because the plan has not seen a newer version.
   void copy(const core::Json& recipe, ThenBytes then) {
     read_secret(recipe, "Secret",
                 [recipe, then = std::move(then)](core::Result<std::pair<core::Json, std::string>> source) mutable {
@@ -268,13 +269,13 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
 
   void wrote(const Resource& resource, const core::Json& reply, const Done& done) {
     const core::Json identity = identity_json(reply);
-    // A write that removes the last finalizer of a deleted object ends the object.
+    // If an object is being deleted, a write that removes its last finalizer ends the object.
     const bool ends = core::find(reply, {"metadata", "deletionTimestamp"}) != nullptr && !lives_on(reply);
     done({identity,
           {ends ? gone_gate(resource, key_of(reply), core::get_string(identity, {"uid"})) : version_gate(resource, reply)}});
   }
 
-  /// Reports whether a deleted object still exists, because its grace period is not over or it has finalizers.
+  /// Reports whether a deleted object still exists, because the grace period is not over or because finalizers remain.
   static bool lives_on(const core::Json& object) {
     const core::Json* finalizers = core::find(object, {"metadata", "finalizers"});
     return core::find(object, {"metadata", "deletionTimestamp"}) != nullptr &&
@@ -282,7 +283,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
             core::get_int(object, {"metadata", "deletionGracePeriodSeconds"}) > 0);
   }
 
-  /// Ends a failed write. If the outcome is unknown, adds a gate, which a later read opens.
+  /// Ends a failed write. If the outcome is unknown, adds a gate that opens when a later read shows the outcome.
   void failed(core::Error error, const Resource& resource, const Key& key, const std::string& uid, core::MonoTime deadline,
               const Done& done);
 
@@ -306,9 +307,10 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     });
   }
 
-  /// Handles a create that failed because an object of that name exists. An earlier attempt of this create may have created it:
-  /// then its reply was lost, or a cache is behind. If so, the create succeeds, with a gate that waits until the caches show
-  /// the object. An object whose labels have changed does not count, because the caches may never show it.
+  /// Handles a create that failed because an object of that name exists. An earlier attempt of this create may have created
+  /// the object, if the reply of that attempt was lost or a cache is behind. If so, the create succeeds, with a gate that
+  /// waits until the caches show the object. An object whose labels have changed does not count, because the caches might
+  /// never show it.
   void look_whose(std::shared_ptr<const Create> act, core::Error error, Done done) {
     client.get(act->resource, key_of(act->object),
                [weak = weak_from_this(), act, error = std::move(error), done](core::Result<core::Json> live) {
@@ -347,8 +349,8 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     return wanted == nullptr || (there != nullptr && there->uid == wanted->uid);
   }
 
-  /// True if the existing object may be adopted. An earlier release may have created it without our labels and with another
-  /// owner of our API group. An object that must have no controller must have our labels instead.
+  /// Returns true if the existing object may be adopted. An earlier release might have created the object without our labels
+  /// and with another owner of our API group. An object that must have no controller must have our labels instead.
   static bool may_take_over(const core::Json& intent, const core::Json& live) {
     const ObjectMeta want = parse_meta(intent), have = parse_meta(live);
     const OwnerReference* wanted = want.controller_owner();
@@ -419,7 +421,8 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     return all;
   }
 
-  /// Reports whether the patch failed because the object has changed. The API server reports that as an invalid object.
+  /// Reports whether the patch failed because the object has changed. The API server reports this failure as an invalid
+  /// object.
   static bool precondition_failed(const Patch& act, const core::Error& error) {
     if (error.http_status != 422) return false;
     if (act.type == PatchType::kJson) {
@@ -470,8 +473,8 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
   }
 
   void deleted(const Delete& act, const core::Json& reply, const Done& done) {
-    // If the object still exists for a while (grace period, finalizers), the reply is the object. Otherwise it is a Status or
-    // the last state of the object.
+    // If the object still exists for a while (grace period, finalizers), the reply is the object. Otherwise the reply is a
+    // Status or the last state of the object.
     if (lives_on(reply)) return wrote(act.resource, reply, done);
     done({core::Json::object(), {gone_gate(act.resource, act.key, act.uid)}});
   }
@@ -572,8 +575,8 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
   }
 };
 
-/// Opens when the outcome of the write is known and no cache of the kind lags behind it. Asks the directory for the caches each
-/// time, because caches of named objects are created and destroyed.
+/// A gate that opens when the outcome of the write is known and no cache of the kind lags behind the write. Requests the
+/// caches from the directory each time, because caches of named objects are created and destroyed.
 class Target::Impl::Gate final : public plan::Gate, public std::enable_shared_from_this<Target::Impl::Gate> {
  public:
   Gate(std::shared_ptr<Impl> owner, Wanted wanted) : owner_(owner), wanted_(std::move(wanted)) {}
@@ -599,7 +602,7 @@ class Target::Impl::Gate final : public plan::Gate, public std::enable_shared_fr
     return what;
   }
 
-  /// Reads the object now. If the read shows that caches are behind, makes them list again.
+  /// Reads the object now. If the read shows that caches are behind the write, makes these caches list again.
   [[nodiscard]] bool settle() const override {
     read(true);
     return true;

@@ -1,9 +1,9 @@
 // Executes the kube acts: Create, Apply, Patch, Delete, Evict, Get, Log, List, DryRun and EventAct.
 //
-// Guarantees: after a write, the key of the plan waits at a gate until every cache that selects the written object shows it at
-// the resourceVersion of the write or newer, or has seen its deletion. A kind without a cache has no gate. If the reply of a
-// write is lost, a consistent read shows the outcome. This read starts after the deadline of the request. The reply of an
-// eviction does not contain the pod, so a consistent read starts at once.
+// Guarantees: after a write, the key of the plan waits at a gate until every cache that selects the written object has caught
+// up. Such a cache shows the object at the resourceVersion of the write or newer, or has seen the deletion of the object. A
+// kind without a cache has no gate. If the reply of a write is lost, a consistent read shows the outcome. The read starts
+// after the deadline of the request. The reply of an eviction does not contain the pod, so the consistent read starts at once.
 #pragma once
 
 #include <functional>
@@ -26,7 +26,7 @@ namespace kube {
 struct CacheView {
   const CacheBase* cache = nullptr;
   Scope scope;
-  std::function<void()> relist;  ///< Lists again, after a consistent read has shown that the cache is behind.
+  std::function<void()> relist;  ///< Lists again. Called after a consistent read has shown that the cache is behind.
 };
 
 class CacheDirectory {
@@ -40,7 +40,8 @@ class Target final : public plan::Target {
   Target(core::Loop& loop, core::Random& random, core::Logger& logger, Client& client, const CacheDirectory& caches,
          EventRecorder& events);
   ~Target() override;
-  /// Sets a callback for live reads that have shown the outcome of a write. The callback must check all gates, to open some.
+  /// Sets a callback, called when a live read has shown the outcome of a write. The callback must check all gates, to open
+  /// some.
   void on_settled(std::function<void()> call);
 
  private:

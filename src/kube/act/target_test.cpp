@@ -135,7 +135,7 @@ TEST_F(TargetTest, AlreadyExistsIsDoneWhenAnEarlierCreateOfOursMadeIt) {
   api.take("GET").reply(200, relabelled);
   EXPECT_EQ(result.value.error().code, ErrorCode::kAlreadyExists);
 
-  // An object that is being deleted does not count as the one we created.
+  // An object that is being deleted does not count as the object that this Create made.
   run(create(resources::kPod, intent));
   api.take("POST").reply(409, status_json(409, "AlreadyExists"));
   live["metadata"]["deletionTimestamp"] = "2026-01-02T03:04:05Z";
@@ -187,7 +187,7 @@ TEST_F(TargetTest, DeletesNeedAUidAndPodsNeedEvidence) {
   EXPECT_TRUE(api.sent.empty());
 }
 
-/// A kind of evidence, as other folders define their own.
+/// A kind of evidence for tests. Other folders define their kinds in the same form.
 class TestEvidence final : public PodEvidence {
  public:
   TestEvidence(const PodRecord& pod, std::optional<core::MonoTime> good_until)
@@ -348,7 +348,7 @@ TEST_F(TargetTest, AGateThatTakesTooLongIsSettledByALiveRead) {
   EXPECT_FALSE(open());
   pods.replace({pod("p", "12")}, "12");
   EXPECT_TRUE(open());
-  // The object was deleted meanwhile, so there is nothing to wait for.
+  // The object was deleted in the meantime, so the gate has nothing to wait for.
   run(create(resources::kPod, labelled("q")));
   api.take("POST").reply(201, labelled("q", "20"));
   EXPECT_TRUE(result.gates.at(0)->settle());
@@ -549,7 +549,7 @@ TEST_F(TargetTest, ApplyTakesNothingOverThatItHadNotSeenAndThatHasAnotherOwner) 
   EXPECT_EQ(result.value.error().code, ErrorCode::kAlreadyExists);
   EXPECT_FALSE(api.has("PATCH", ""));
 
-  // An object that lost its labels is still ours. So is an object that an earlier release made for several owners.
+  // An object that lost its labels is still ours. An object that an earlier release made for several owners is ours, too.
   run(unseen);
   Json live = intent;
   live["metadata"].erase("labels");
@@ -563,7 +563,7 @@ TEST_F(TargetTest, ApplyTakesNothingOverThatItHadNotSeenAndThatHasAnotherOwner) 
   api.take("PATCH").reply(201, intent);
   EXPECT_TRUE(result.value);
 
-  // An object that no controller is to own is recognized by its labels.
+  // An object that must have no controller is recognized by its labels.
   const auto ownerless = std::make_shared<Apply>(resources::kConfigMap, labelled("m"), "controller");
   ownerless->unseen = true;
   for (const Json& theirs : {foreign, live}) {
@@ -672,7 +672,7 @@ TEST_F(TargetTest, ADryRunSaysWhetherAnObjectWouldBeCreated) {
   };
   ask(201, labelled("p"));
   EXPECT_TRUE(result.value);
-  // The API server checks the name last, so such an object is valid.
+  // The API server checks the name last, so an object whose name is taken has passed all other checks.
   ask(409, status_json(409, "AlreadyExists"));
   EXPECT_TRUE(result.value);
   ask(422, status_json(422, "Invalid"));

@@ -6,7 +6,8 @@
 namespace kube {
 namespace {
 
-/// A rotation needs two authorities. The limit is needed because two writers of the Secret could make the list grow for ever.
+/// The most authorities that are stored. A rotation needs two. Without a limit, two writers of the Secret could make the list
+/// grow for ever.
 constexpr std::size_t kMostAuthorities = 10;
 
 }  // namespace

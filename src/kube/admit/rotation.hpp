@@ -1,9 +1,9 @@
-// Pure functions that decide which certificate a webhook serves, and which certificate authorities the API server trusts.
-// kube/admit/serving_certificate.hpp carries the decisions out.
+// Pure functions that decide which certificate a webhook serves and which certificate authorities the API server trusts.
+// kube/admit/serving_certificate.hpp carries out the decisions.
 //
-// A new certificate has a new authority. It is served only once API servers trust its authority, unless the certificate in use
-// is not valid any more. The authority of the previous certificate stays trusted until it expires, so that API servers accept
-// a replica that still serves that certificate.
+// A new certificate has a new authority. The webhook serves the new certificate only once API servers trust the new authority,
+// unless the current certificate is no longer valid. API servers trust the authority of the previous certificate until that
+// authority expires, so that they accept a replica that still serves the previous certificate.
 //
 // Folder src/kube/admit: admission webhooks and their certificates. Uses net and kube/client.
 #pragma once
@@ -34,21 +34,21 @@ struct RotationRules {
 /// The change that the Secret needs.
 enum class Rotation {
   kNone,
-  kReplace,  ///< Neither the certificate nor the next one can be used: make another one, and serve it at once.
-  kPrepare,  ///< The certificate expires soon, or the next one cannot be used: make a new next certificate.
+  kReplace,  ///< Neither certificate can be used: make another certificate, and serve it at once.
+  kPrepare,  ///< The certificate expires soon, or the next one is unusable: make a new next certificate.
   kPromote,  ///< Serve the next certificate.
 };
 struct RotationDecision {
   Rotation what = Rotation::kNone;
   std::string why;
 };
-/// Returns the change that the Secret needs now. `trusted`: API servers have had time to learn all authorities of the Secret.
+/// Returns the change that the Secret needs now. `trusted`: API servers have had time to load all authorities in the Secret.
 [[nodiscard]] RotationDecision decide_rotation(const StoredCertificate& stored, const RotationRules& rules, bool trusted,
                                                core::WallTime now);
 
 using MakeIdentity = std::function<net::ServerIdentity()>;
 /// Returns the contents of the Secret after the change `what`. `published`: the authorities that API servers trust now. They
-/// stay trusted, because replicas may still serve a certificate that the Secret has lost.
+/// stay trusted, because replicas might still serve a certificate that is no longer in the Secret.
 [[nodiscard]] StoredCertificate rotate(Rotation what, const StoredCertificate& stored, const std::string& published,
                                        const MakeIdentity& make, core::WallTime now);
 

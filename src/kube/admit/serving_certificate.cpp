@@ -14,7 +14,7 @@ namespace {
 using core::Json;
 
 constexpr std::string_view kManagedBy = "app.kubernetes.io/managed-by";
-/// The data keys of the Secret, each with the member that has its value.
+/// The data keys of the Secret, each with the member of StoredCertificate that has the value.
 constexpr std::array<std::pair<std::string_view, std::string StoredCertificate::*>, 5> kDataKeys{{
     {"ca.crt", &StoredCertificate::authorities},
     {"tls.crt", &StoredCertificate::cert},
@@ -34,7 +34,7 @@ StoredCertificate stored_in(const Json& secret) {
   return out;
 }
 
-/// Returns the data of a Secret, or of a merge patch: null removes a key.
+/// Returns the data for a Secret. With `patch`, returns the data for a merge patch, in which null removes a key.
 Json data_of(const StoredCertificate& stored, bool patch) {
   Json out = Json::object();
   for (const auto& [name, field] : kDataKeys) {
@@ -68,7 +68,7 @@ struct ServingCertificate::Impl : std::enable_shared_from_this<ServingCertificat
 
   /// One round: reads the Secret and the webhook configuration, and writes what has to change.
   struct Round {
-    Json secret;           ///< Null: there is none.
+    Json secret;           ///< Null: there is no Secret.
     bool foreign = false;  ///< Somebody else created the Secret.
     StoredCertificate stored;
     Json configuration;  ///< Null: there is none, or this process does not write.
@@ -216,7 +216,7 @@ struct ServingCertificate::Impl : std::enable_shared_from_this<ServingCertificat
     end(std::move(round.trouble));
   }
 
-  /// Logs a problem once, and begins the next round later.
+  /// Ends the round. Logs a problem only once. Begins the next round later.
   void end(std::optional<core::Error> trouble) {
     if (trouble && trouble->message != told) {
       logger.warn(served.cert_pem.empty() ? "webhook: there is no certificate to serve yet" : "webhook: certificate",

@@ -1,11 +1,13 @@
-// The certificate of a webhook, made and rotated by the program itself. It is kept in a Secret, so that all replicas serve the
-// same one. The process that leads writes the Secret, and the authorities into the configuration of the webhook.
+// The certificate of a webhook, which the program itself makes and rotates. A Secret stores the certificate, so that all
+// replicas serve the same certificate. The leader writes the Secret, and writes the authorities into the configuration of the
+// webhook.
 //
 //   kube::ServingCertificate certificate(loop, logger, manager.client(), {.secret = {"ns", "bridge"}, ...},
 //                                        [&](const net::Tls& tls) { return server.set_certificate(tls); });
 //   certificate.start();
 //
-// A Secret without the program's label belongs to others (cert-manager). The program only serves the certificate in it.
+// If the Secret lacks the program's label, another program (cert-manager) owns it. This program then only serves the
+// certificate.
 #pragma once
 
 #include <functional>
@@ -27,15 +29,15 @@ struct ServingCertificateOptions {
   std::string configuration{};     ///< The name of the MutatingWebhookConfiguration.
   core::Duration interval{30000};  ///< How often the Secret and the configuration are read.
   core::Duration publish{600000};  ///< How long API servers may take to learn an authority.
-  core::Duration urgent{1000};     ///< The interval while there is nothing to serve.
+  core::Duration urgent{1000};     ///< The interval while there is no certificate to serve.
   RotationRules rules{};           ///< dns_name is set from `service`.
 };
 
 class ServingCertificate {
  public:
-  /// A function that serves the certificate from now on. If it fails, the previous certificate stays in use.
+  /// A function that serves the given certificate from now on. If the function fails, the previous certificate stays in use.
   using Use = std::function<core::Result<void>(const net::Tls&)>;
-  /// The client must be the manager's, so that only the leader writes.
+  /// `client` must be the manager's client, so that only the leader writes.
   ServingCertificate(core::Loop& loop, core::Logger& logger, Client& client, ServingCertificateOptions options, Use use);
   ~ServingCertificate();
   ServingCertificate(const ServingCertificate&) = delete;

@@ -55,7 +55,7 @@ struct ServingCertificateTest : ::testing::Test, ClientFixture {
     });
   }
 
-  /// A certificate lives for nine days here, and is renewed after six.
+  /// Starts with certificates that live for nine days and are renewed after six.
   void start() {
     ServingCertificateOptions options{
         .program = "slurm-bridge", .secret = {"ns", "bridge"}, .service = {"ns", "bridge"}, .configuration = "bridge"};
@@ -166,7 +166,7 @@ TEST_F(ServingCertificateTest, WhoDoesNotLeadServesAndWritesNothing) {
   EXPECT_THAT(requests, IsEmpty());
 }
 
-/// Each replica that reads the Secret at any moment is trusted by each API server that has read the configuration then.
+/// At any moment, API servers that have read the configuration then trust every replica that reads the Secret then.
 TEST_F(ServingCertificateTest, ARotationHasNoGap) {
   start();
   run(0s);

@@ -142,7 +142,7 @@ class CountingLogger final : public core::Logger {
   int warnings = 0;
 };
 
-/// Uses loopback sockets, and files as in a mounted Secret: each name is a link into ..data, which is a link to a folder.
+/// Uses loopback sockets, and files as in a mounted Secret: each file is a link into ..data, and ..data is a link to a folder.
 class WebhookServerTest : public net::testing::LoopTest {
  protected:
   WebhookServerTest() : folder(fs::temp_directory_path() / ("webhook_test." + std::to_string(getpid()))) {

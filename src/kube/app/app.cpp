@@ -65,7 +65,7 @@ ManagerOptions App::manager_options() {
   options.events.instance = hostname();
   options.election = election();
   options.on_lost = [this](const std::string& why) {
-    // Another process may act from now on, so this process must not continue anything.
+    // Another process may act from now on, so this process must stop all its work at once.
     log().error("the lease is lost, ending at once", {{"why", why}});
     std::_Exit(1);
   };

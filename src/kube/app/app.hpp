@@ -1,5 +1,5 @@
-// The shell of a process that works with an API server. Adds credentials, a client, a Lease and a manager to run::Shell, so
-// that only wiring is left to main:
+// The shell of a process that uses an API server. Adds credentials, a client, a Lease and a manager to run::Shell, so that
+// main contains only the wiring:
 //
 //   int main(int argc, char** argv) {
 //     kube::App app({.name = "slurm-bridge", .version = "1.0", .about = "Runs pods as jobs of Slurm."});
@@ -10,7 +10,7 @@
 //     return app.run();
 //   }
 //
-// The program's name is also the default name of its Lease, its user agent, its field manager and the controller of its events.
+// By default, the Lease, the user agent, the field manager and the controller of the events have the program's name.
 //
 // Folder src/kube/app: the Lease, the manager, and the process with an API server. Uses the rest of kube, run and run/shell.
 #pragma once
@@ -34,16 +34,16 @@ class App final : public run::Shell {
  public:
   explicit App(const run::Program& program);
 
-  /// Adds a condition for readiness: the process is ready only if `holds` returns true as well.
+  /// Adds a condition for readiness: the process is ready only while `holds` returns true.
   void ready_when(std::function<bool()> holds) { ready_when_ = std::move(holds); }
-  /// Calls `stop` when the orderly end of the process begins, before the manager is stopped. `stop` must call `done`.
+  /// Sets a function that is called when the orderly end begins, before the manager is stopped. `stop` must call `done`.
   void stop_first(std::function<void(std::function<void()> done)> stop) { stop_first_ = std::move(stop); }
 
   // Call these only after start().
-  /// Returns the client. Until the manager exists, writes are not fenced: no lease is needed for them.
+  /// Returns the client. Until the manager exists, writes are not fenced: they need no lease.
   [[nodiscard]] Client& client() { return *client_; }
-  /// Creates the manager on the first call; run() starts and stops it. Controllers and targets that are added to the manager
-  /// must be destroyed before the App. A lost lease ends the process at once.
+  /// Creates the manager on the first call. run() starts and stops the manager. Controllers and targets that are added to the
+  /// manager must be destroyed before the App. If the lease is lost, the process ends at once.
   [[nodiscard]] Manager& manager();
   /// Returns the namespace in which the process runs, and in which the Lease is.
   [[nodiscard]] std::string own_namespace() const;

@@ -145,7 +145,7 @@ TEST_F(AppTest, SomethingStopsBeforeTheManager) {
   EXPECT_TRUE(stopped);
 }
 
-// Programs with a common name would take each other's fields, Leases and dashboards.
+// If programs had a common name, each would take the other's fields, Leases and dashboards.
 TEST_F(AppTest, ItsNameIsItsOwnEverywhere) {
   ASSERT_EQ(start({}).code, std::nullopt);
   EXPECT_EQ(app.client().options().user_agent, "slurm-bridge/1.2");

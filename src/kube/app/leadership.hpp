@@ -1,4 +1,4 @@
-// Decides whether this process may act: with an election, only while it holds the Lease; without one, from start() on.
+// Decides whether this process may act. With an election: only while this process holds the Lease. Without: from start() on.
 #pragma once
 
 #include <functional>
@@ -17,7 +17,8 @@ class Leadership {
     std::function<void()> on_leading;
     std::function<void(const std::string& why)> on_lost;
   };
-  /// Without `election`, this process leads from start() on. With it, the client refuses writes unless the Lease is held.
+  /// Without `election`, this process leads from start() on. With `election`, the client refuses writes unless we hold the
+  /// Lease.
   Leadership(core::Loop& loop, core::Random& random, core::Logger& logger, Client& client, std::optional<LeaseOptions> election,
              Metrics* metrics, Callbacks callbacks);
   /// Makes the client refuse all later writes.
@@ -27,11 +28,11 @@ class Leadership {
 
   void start();
   [[nodiscard]] bool leads() const { return leads_; }
-  /// Reports whether there is an election. If so, another process may have led before this one, and data that this process read
-  /// before it led may lack the last writes of the other process.
+  /// Reports whether there is an election. If so, another process may have led before. Data that this process read before it
+  /// became the leader might then lack the last writes of the other process.
   [[nodiscard]] bool elected() const { return election_ != nullptr; }
-  /// Ends the leadership, then calls `done`. With `writes_under_way`, the Lease is not released but expires, so that no other
-  /// process begins while these writes may still be carried out.
+  /// Ends the leadership, then calls `done`. If `writes_under_way`, the Lease is not released but expires, so that no other
+  /// process begins to lead while the API server can still carry out these writes.
   void give_up(bool writes_under_way, std::function<void()> done);
 
  private:

@@ -6,7 +6,8 @@
 namespace kube {
 
 namespace {
-/// An API server that takes 5 s to answer is slow, not down. If it does not answer, there is time for a second request.
+/// The timeout of a request. An API server that takes 5 s to answer is slow, not down. If it does not answer, there is time
+/// for a second request.
 constexpr core::Duration kRequestTimeout{6000};
 }  // namespace
 
@@ -50,7 +51,7 @@ struct LeaderElection::Impl : std::enable_shared_from_this<LeaderElection::Impl>
   }
 
   void attempt() {
-    // A leader's own copy of the Lease is current unless somebody else writes it, so usually one request is enough.
+    // The leader's own copy of the Lease is current unless somebody else writes the Lease. So usually one request is enough.
     if (leading && !lease.is_null()) return write();
     if (leading && callbacks.on_slow_renewal) callbacks.on_slow_renewal();
     read();
@@ -83,7 +84,7 @@ struct LeaderElection::Impl : std::enable_shared_from_this<LeaderElection::Impl>
     tell(holder);
     const bool ours = holder == options.identity;
     if (leading && !ours) return lose("another replica holds it: " + holder);
-    // The holder counts as alive for some time after we saw the Lease change. The holder's clock is not used.
+    // The holder counts as alive for options.duration after we saw the Lease change. The holder's clock is not used.
     const bool expired = now() - observed_at >= options.duration;
     if (!holder.empty() && !ours && !expired) return again();
     write();
@@ -115,13 +116,13 @@ struct LeaderElection::Impl : std::enable_shared_from_this<LeaderElection::Impl>
     return object;
   }
 
-  /// Returns the timeout of one request. A leader waits no longer than until the Lease is lost.
+  /// Returns the timeout of one request. A leader waits at most until the Lease counts as lost.
   [[nodiscard]] core::Duration time_left() const {
     return leading ? std::clamp(lost_at() - now(), core::Duration{1}, kRequestTimeout) : kRequestTimeout;
   }
 
-  /// Returns options with which a renewal is sent before other requests. A renewal that waited for a connection behind hundreds
-  /// of writes would be too late.
+  /// Returns options that make the client send a renewal before other requests. If a renewal waited for a connection behind
+  /// hundreds of writes, it would be too late.
   [[nodiscard]] WriteOptions write_options() const {
     WriteOptions made;
     made.fenced = false;
@@ -157,7 +158,7 @@ struct LeaderElection::Impl : std::enable_shared_from_this<LeaderElection::Impl>
     lease = std::move(*reply);
     observed_spec = lease.value("spec", core::Json::object());
     observed_at = now();
-    // The renewal succeeded, but its answer came when the Lease already counted as lost.
+    // The renewal succeeded, but the answer arrived when the Lease already counted as lost.
     if (leading && now() >= lost_at()) return lose("renewed too late");
     renewed_at = sent;
     if (!leading && now() >= deadline()) return again();
@@ -198,7 +199,8 @@ struct LeaderElection::Impl : std::enable_shared_from_this<LeaderElection::Impl>
     }
   }
 
-  /// Writes the Lease without a holder. Reads it first if there is no copy, and, if `may_read`, once more after a conflict.
+  /// Writes the Lease without a holder. If there is no copy of the Lease, reads the Lease first. With `may_read`, reads it
+  /// once more after a conflict.
   void give_up(std::function<void()> done, bool may_read) {
     if (lease.is_null()) return read_and_give_up(std::move(done));
     core::Json object = wanted();

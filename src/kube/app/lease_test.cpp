@@ -201,7 +201,7 @@ TEST_F(LeaseTest, AnAnswerThatNeverComesLosesTheLeaseToo) {
   EXPECT_EQ(lost.size(), 1U);
 }
 
-// client-go does not lose its lease in this case either.
+// In this case, client-go keeps its lease as well.
 TEST_F(LeaseTest, AnApiServerThatTakesFiveSecondsForEachAnswerDoesNotCostTheLease) {
   lead();
   for (int i = 0; i < 20; ++i) {

@@ -76,7 +76,7 @@ struct Manager::Impl {
 
   void log_first(std::size_t keys) { logger.info("caches synced: passes begin", {{"caches", entries.size()}, {"keys", keys}}); }
 
-  /// Reports changed caches to named watches and passes, once in each iteration of the loop for all changes.
+  /// Reports changed caches to named watches and passes. One report in each loop iteration covers all changes.
   void caches_changed_soon() {
     if (change_planned) return;
     change_planned = true;
@@ -89,7 +89,8 @@ struct Manager::Impl {
   }
 
   void begin_leading() {
-    // A standby's caches may lag behind the last writes of the previous leader. Act only on data that was read after them.
+    // A standby's caches may lag behind the last writes of the previous leader. Act only on data that were read after these
+    // writes.
     if (leadership.elected()) {
       for (const auto& entry : entries) entry->renew();
       if (on_leading) on_leading();

@@ -1,5 +1,5 @@
-// Runs controllers. The manager connects caches and their watches, the events that wake keys, the passes of keys
-// (run/passes.hpp), the targets of acts, leader election (kube/app/leadership.hpp), events, and an orderly end
+// Runs controllers. The manager connects caches and their watches, events that wake keys, the passes of keys (run/passes.hpp),
+// the targets of acts, leader election (kube/app/leadership.hpp), the writing of events, and the orderly end of the process
 // (run/shutdown.hpp).
 //
 //   kube::Manager manager(loop, random, logger, client, options);
@@ -14,10 +14,10 @@
 //   ...
 //   manager.stop([&] { loop.stop(); });
 //
-// Requires: the loop, the client and the like outlive the manager; controllers and targets live until stop() has called back
-// and no plan of theirs is under way; caches, controllers and targets are added before start().
+// Requires: the loop, the client and the other constructor arguments outlive the manager; controllers and targets live until
+// stop() has called `done` and no plan of theirs is under way; caches, controllers and targets are added before start().
 // Guarantees: a controller is called for one key at a time; passes begin only when all caches are synced and this process
-// leads; no act is executed after stop() has called back.
+// leads; no act is executed after stop() has called `done`.
 #pragma once
 
 #include <functional>
@@ -54,8 +54,8 @@ struct ManagerOptions : run::PassOptions {
   std::optional<LeaseOptions> election;  ///< The Lease of the election; nullopt: this process leads at once.
   /// Called when the lease is lost: the process must end now.
   std::function<void(std::string why)> on_lost;
-  /// Salts the hashes of Secret values. Must be equal in every process, because controllers store hashes in annotations, to
-  /// detect changes even after a restart. "": a random salt.
+  /// Salts the hashes of Secret values. The salt must be equal in every process, because controllers store hashes in
+  /// annotations and compare them after a restart. "": a random salt.
   std::string secret_salt = "slurm-operator";
 };
 
@@ -79,10 +79,11 @@ class Manager final : private CacheDirectory {
   /// Adds a controller, which must live until its last pass has ended. Its name must be unique.
   void add(run::Controller& controller);
 
-  /// Adds a target for other acts (slurm::Target). The manager has its own target for kube acts.
+  /// Adds a target for acts on other systems (slurm::Target). The manager has its own target for acts on Kubernetes.
   void add_target(plan::Target& target);
 
-  /// Processes a key of the controller after `delay` at the latest, for causes that no cache shows (a Slurm snapshot, a timer).
+  /// Processes a key of the controller, at the latest after `delay`. For causes that no cache shows (a Slurm snapshot, a
+  /// timer).
   void wake(std::string_view controller, const Key& key, core::Duration delay = core::Duration{0});
   /// Checks the gates again. Call it after a change outside the manager's caches, such as a new Slurm snapshot.
   void caches_changed();
@@ -90,14 +91,14 @@ class Manager final : private CacheDirectory {
   /// Starts the watches and the election. Passes begin when all caches are synced and this process leads.
   void start();
   /// Stops in this order: no new passes begin, passes under way end, watches stop, events are sent, the lease is released,
-  /// `done` is called. Does not wait for passes that outlast stop_grace; the lease then expires.
+  /// `done` is called. Does not wait for passes that take longer than stop_grace; the lease then expires instead.
   void stop(std::function<void()> done);
 
   [[nodiscard]] bool synced() const;  ///< All caches hold a complete list.
   [[nodiscard]] bool leading() const;
-  /// Sets the callback for a won election. Data that was read before may lack the last writes of the previous leader.
+  /// Sets a callback for a won election. Data that were read before it might lack the last writes of the previous leader.
   void on_leading(std::function<void()> callback);
-  /// Sets a callback. For each plan, it is called with each system that the plan waits on (Plan::waits_on).
+  /// Sets a callback that is called for each plan, once for each system that the plan waits on (Plan::waits_on).
   void on_waiting(std::function<void(const std::string& system)> callback);
   [[nodiscard]] bool idle() const;  ///< No pass runs, and no key is ready, held or due for a retry.
   [[nodiscard]] const run::Passes& passes() const;
@@ -126,8 +127,8 @@ using Mapper = std::function<std::vector<Key>(const Record&)>;
 /// Returns true if the change of a record matters.
 template <class Record>
 using Filter = std::function<bool(const Record& before, const Record& after)>;
-/// Calls `wake` for each key that a change in the cache concerns. A filter selects among the changes of records that exist
-/// before and after. Added and deleted records always count.
+/// Calls `wake` for each key that a change in the cache concerns. If a record exists before and after a change, a filter
+/// decides whether the change counts. Added and deleted records always count.
 template <class Record>
 void listen(Cache<Record>& source, Mapper<Record> map, Filter<Record> filter, std::function<void(const Key&)> wake) {
   source.listen(
@@ -146,7 +147,8 @@ template <class Record>
 Mapper<Record> self() {
   return [](const Record& record) { return std::vector<Key>{record.meta.key()}; };
 }
-/// Returns a Mapper to the key of the controller owner if the owner is of this kind. `observe` must compare the owner's uid.
+/// Returns a Mapper from a record to the key of its controller owner, if the owner is of this kind. `observe` must compare the
+/// uid.
 template <class Record>
 Mapper<Record> controller_owner(std::string kind) {
   return [kind = std::move(kind)](const Record& record) -> std::vector<Key> {

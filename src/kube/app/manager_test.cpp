@@ -105,8 +105,8 @@ class MiniApi final : public net::HttpTransport {
   bool refuse_watches = false;
   std::string hold;  ///< Requests with this "METHOD path" are carried out, but their answers are held back.
   std::vector<std::function<void()>> held;
-  /// Called before each write. Returns the fault to inject, if any. If it has an HTTP status, the write is only answered with
-  /// it. If it has none, the write is carried out, and its reply is lost.
+  /// Called before each write. Returns the fault to inject, if any. A fault with an HTTP status becomes the answer, and the
+  /// write is not carried out. For a fault without a status, the write is carried out and the reply is lost.
   std::function<std::optional<core::Error>(const net::HttpRequest&)> before_write;
 
  private:
@@ -381,7 +381,7 @@ TEST_F(ManagerTest, AGateThatStaysClosedIsSettledLive) {
   EXPECT_EQ(api.writes, 1);
 }
 
-/// An act on another system, whose effect no cache shows.
+/// An act on another system. No cache shows the effect of the act.
 class ElsewhereAct final : public plan::Act {
  public:
   [[nodiscard]] Json describe() const override { return {{"act", "elsewhere"}}; }
@@ -558,7 +558,7 @@ TEST_F(ManagerTest, AKeyThatDoesSomethingElseEachTimeIsNot) {
   EXPECT_EQ(api.writes, 50);
 }
 
-/// Another writer reverts at once what the operator writes to data.x of ConfigMap a, which also has data of others.
+/// Another writer reverts the operator's writes to data.x of ConfigMap a at once. The ConfigMap also has data of others.
 class FightTest : public ManagerTest {
  protected:
   FightTest() {
@@ -718,7 +718,7 @@ TEST_F(ManagerTest, NamedObjectsAreWatchedForAsLongAsAKeyNamesThem) {
   EXPECT_EQ(api.watches.size(), 2U);
 }
 
-// Each watch is a socket, so many objects must not have a watch each.
+// Each watch is a socket, so many named objects must share watches.
 TEST_F(ManagerTest, ManyNamedObjectsAreWatchedTogether) {
   controller->reads_secrets = 1000;
   api.put(kSecrets, {{"metadata", {{"namespace", "ns"}, {"name", "named-3"}}}});
@@ -943,7 +943,7 @@ class DryRunTest : public ManagerTest {
   DryRunTest() : ManagerTest(dry()) {}
 };
 
-/// Records each plan, with the number of writes before it.
+/// Records each plan, and the number of writes before the plan.
 class ShownTest : public ManagerTest {
  protected:
   ShownTest()
@@ -1009,7 +1009,7 @@ class ElectedTest : public ManagerTest {
   }
   ElectedTest() : ManagerTest(elected()) {}
 
-  /// Becomes the leader, and sends a write whose answer does not come.
+  /// Becomes the leader, and sends a write that is never answered.
   void lead_with_a_write_under_way() {
     controller->planner = wants_service;
     start();

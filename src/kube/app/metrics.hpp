@@ -1,4 +1,5 @@
-// The metrics of a program that works with an API server. Adds requests, the Lease, caches, events and credentials.
+// The metrics of a program that uses an API server: those of run::Metrics, and requests, the Lease, caches, events,
+// credentials.
 #pragma once
 
 #include <cstddef>
@@ -20,12 +21,12 @@ class Metrics final : public run::Metrics {
   using run::Metrics::families;
   void request(const RequestRecord& record, const std::string& host);
   void leader(const std::string& lease, bool leading);
-  /// Counts a renewal before which the Lease had to be read.
+  /// Counts a renewal of the Lease that had to read the Lease first.
   void slow_renewal(const std::string& lease);
   void cache(const std::string& name, std::size_t objects, const std::string& resource_version);
   void watch_failures(const std::string& name, std::uint64_t total);
   void events_dropped(std::uint64_t total);
-  /// Counts one read of the files of the credentials. `good` is false if a file could not be read.
+  /// Counts one reading of the credential files. `good` is false if a file could not be read.
   void credentials_read(bool good);
 
  private:

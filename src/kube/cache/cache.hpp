@@ -1,10 +1,11 @@
-// Caches: the objects of one kind under one selector as the API server last reported them, in immutable records.
+// Caches. A cache contains the objects of one kind that match one selector, as immutable records of what the API server last
+// sent.
 //
 // A cache is fed by a watch (kube/cache/watch.hpp). Readers get shared_ptr<const Record>.
 //
 // Requires: all calls are on the loop; listeners do not change the cache.
-// Guarantees: a record never changes; the contents are a complete list with the events since then, never half of a list;
-// listeners are called after the cache shows the change.
+// Guarantees: a record never changes; the contents are always a complete list plus all later events, never a part of a list;
+// listeners are called after the cache contains the change.
 //
 //   for (const PodPtr& pod : pods.by_index("owner", nodeset_uid)) ...
 //
@@ -27,7 +28,7 @@ namespace kube {
 class CacheBase {
  public:
   virtual ~CacheBase() = default;
-  /// False until the first complete list, then always true. After a lost watch, the contents are old but complete.
+  /// Returns false until the first complete list, then always true. If the watch is lost, the contents are old but complete.
   [[nodiscard]] virtual bool synced() const = 0;
   /// Returns the newest resourceVersion that the stream has shown, in lists, objects or bookmarks.
   [[nodiscard]] virtual const std::string& resource_version() const = 0;
@@ -42,13 +43,13 @@ class Cache final : public CacheBase {
   using Ptr = std::shared_ptr<const Record>;
   /// Returns the values under which by_index() finds a record in an index.
   using IndexFunction = std::function<std::vector<std::string>(const Record&)>;
-  /// Called after the cache shows the change. `before` is null for an added record, `after` for a deleted one.
+  /// Called after the cache contains the change. `before` is null for an added record, `after` for a deleted one.
   using Listener = std::function<void(const Ptr& before, const Ptr& after)>;
 
   void add_index(std::string name, IndexFunction function);
   void listen(Listener listener) { listeners_.push_back(std::move(listener)); }
-  /// Calls `listener` after any change of the contents or the resourceVersion, and after the first sync. The listeners of
-  /// listen() are called before.
+  /// Calls `listener` after any change of the contents or the resourceVersion, and after the first sync. The listeners that
+  /// listen() registers are called earlier.
   void listen_changed(std::function<void()> listener) { changed_.push_back(std::move(listener)); }
 
   [[nodiscard]] Ptr find(const Key& key) const;
@@ -60,7 +61,7 @@ class Cache final : public CacheBase {
   [[nodiscard]] std::size_t size() const override { return items_.size(); }
   [[nodiscard]] std::pair<std::string, std::string> identity(const Key& key) const override;
 
-  // The watch calls these. An event may come twice: an event that is not newer than the cached object changes nothing.
+  // The watch calls these functions. An event that is not newer than the cached object changes nothing, so repeats do no harm.
   void upsert(Ptr record);
   /// `rv` is the resourceVersion of the deletion, and `uid` the uid of the deleted object; "" if unknown.
   void erase(const Key& key, std::string rv = "", std::string_view uid = "");
@@ -166,7 +167,7 @@ void Cache<Record>::replace(std::vector<Ptr> records, std::string rv) {
   for (const auto& [key, record] : items_) add(record);
   rv_ = std::move(rv);
   synced_ = true;
-  // All listeners see the whole new contents. Iterates over a copy, in case a listener changes the cache against the rules.
+  // All listeners see the complete new contents. The iteration uses a copy, in case a listener wrongly changes the cache.
   const std::map<Key, Ptr> after = items_;
   for (const auto& [key, record] : before) {
     if (!after.contains(key)) notify(record, nullptr);

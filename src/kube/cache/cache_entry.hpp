@@ -41,7 +41,7 @@ class CacheMaker {
   }
 
   [[nodiscard]] const ParseContext& context() const { return context_; }
-  /// Returns an entry whose watch is not started.
+  /// Returns an entry whose watch has not been started.
   [[nodiscard]] std::unique_ptr<CacheEntry> make(Resource resource, Scope scope, std::type_index record,
                                                  std::unique_ptr<CacheBase> cache, std::unique_ptr<WatchSink> sink) {
     auto entry = std::make_unique<CacheEntry>();

@@ -6,8 +6,8 @@ namespace kube {
 
 namespace {
 
-/// Up to this many named objects of a kind and namespace have a watch each. If more are named, one watch of the namespace
-/// covers them.
+/// The maximum number of named objects of one kind in one namespace that have a watch each. If more are named, one watch of
+/// the namespace covers all of them.
 constexpr int kMostAlone = 16;
 
 }  // namespace
@@ -36,7 +36,7 @@ void NamedWatches::wake_users(const Id& id) {
 void NamedWatches::caches_changed() {
   for (auto& [id, entry] : entries_) {
     if (entry.was_synced || !shown_by(id, entry).cache->synced()) continue;
-    // It is known now whether the object exists, so all keys that name the object are woken.
+    // It has just become known whether the object exists, so all keys that name the object are woken.
     entry.was_synced = true;
     for (const run::WorkKey& user : entry.users) wake_(user);
   }

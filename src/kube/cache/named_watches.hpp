@@ -1,9 +1,10 @@
-// Watches the objects that other objects name (Secrets, ConfigMaps ...) while a key names them. An object has its own watch. If
-// many are named in a namespace, they share one watch, because a watch is a socket and one object may name tens of thousands.
+// Watches the objects that other objects name (Secrets, ConfigMaps ...) while a key names them. Each object has its own watch.
+// If many objects in a namespace are named, they share one watch: a watch is a socket, and one object can name tens of
+// thousands.
 //
 // Requires: the owner calls caches_changed() after each change of a cache.
-// Guarantees: a key that reads an object is woken by each change of the object, and when the object is first known. Objects
-// that a key did not name in its last observe are not watched for this key.
+// Guarantees: each change of an object wakes the keys that read the object. Keys are also woken when it becomes known whether
+// the object exists. An object that a key did not name in its last observe is not watched for this key.
 #pragma once
 
 #include <functional>
@@ -21,14 +22,15 @@ namespace kube {
 
 class NamedWatches {
  public:
-  /// Calls `wake` when an object that a key names has changed or has become known, and `changed` when a cache has changed.
+  /// Calls `wake` when a named object has changed or has become known. Calls `changed` when the contents of a cache have
+  /// changed.
   NamedWatches(CacheMaker& maker, std::function<void(const run::WorkKey&)> wake, std::function<void()> changed)
       : maker_(maker), wake_(std::move(wake)), changed_(std::move(changed)) {}
 
   /// Identifies a named object: the watched resource with its record type, and the key of the object.
   using Id = std::pair<std::string, Key>;
 
-  /// Reads named objects during one observe() for a key. The destructor ends the key's watches of objects that were not read.
+  /// Reads named objects during one observe() for a key. The destructor ends the watches that the key no longer needs.
   class Reading final : public Recorder {
    public:
     Reading(NamedWatches& owner, run::WorkKey key) : owner_(owner), key_(std::move(key)) {}
@@ -51,7 +53,7 @@ class NamedWatches {
     std::set<Id> names_;
   };
 
-  /// Wakes the keys that name an object that has become known since the last call.
+  /// Wakes the keys of each named object that has become known since the last call.
   void caches_changed();
   void each(const std::function<void(const CacheEntry&)>& see) const;
   void stop();

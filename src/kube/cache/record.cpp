@@ -15,11 +15,11 @@ namespace dom = simdjson::dom;
 
 namespace {
 
-/// The annotation of kubectl apply: a second copy of the object that nothing here reads.
+/// The annotation of kubectl apply. Its value is a second copy of the object, which no code here reads.
 constexpr std::string_view kLastApplied = "kubectl.kubernetes.io/last-applied-configuration";
 /// After a larger input (in bytes), the parser is replaced, to free its buffer.
 constexpr std::size_t kKeepBuffer = 256U << 10U;
-/// Deeper nesting is cut. simdjson accepts 1024 levels.
+/// Values at deeper nesting levels are cut. simdjson accepts 1024 levels.
 constexpr std::size_t kMaxNesting = 1000;
 
 std::string text(dom::element element, std::string_view key) {
@@ -116,8 +116,8 @@ ContainerState container_state(dom::element status, bool init) {
   return result;
 }
 
-/// Returns how long the pod tolerates the taint. Uses the first toleration that matches, like the taint manager. A toleration
-/// of all taints is the user's own and counts as one without a time limit, so that it is not changed.
+/// Returns how long the pod tolerates the taint. Like the taint manager, uses the first toleration that matches. A toleration
+/// of all taints is the user's own. It counts as a toleration without a time limit, so that the operator does not change it.
 Patience patience_of(dom::element spec, std::string_view taint) {
   Patience result;
   std::int32_t index = 0;
@@ -135,7 +135,7 @@ Patience patience_of(dom::element spec, std::string_view taint) {
   return result;
 }
 
-/// Returns the node that every term of the required node affinity names, as in a DaemonSet's pods.
+/// Returns the node that every term of the required node affinity names, as in pods of a DaemonSet; "" if there is none.
 std::string pin_of(dom::element spec) {
   dom::element required;
   constexpr std::string_view kPath = "/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution";
@@ -155,8 +155,8 @@ std::string pin_of(dom::element spec) {
   return found.value_or("");
 }
 
-/// Cuts values that are nested deeper than `levels`, which no type of Kubernetes has. If the cut value is sent to a server
-/// later, the server refuses it and names the path.
+/// Cuts values that are nested deeper than `levels`, which no type of Kubernetes is. If a cut value is sent to a server later,
+/// the server refuses the value and names its path.
 void cut_deep(core::Json& value, std::size_t levels) {
   if (!value.is_structured()) return;
   if (levels == 0) {

@@ -1,7 +1,7 @@
-// Creates the records of caches directly from parsed JSON text.
+// Creates cache records directly from JSON text.
 //
-// metadata.managedFields and the annotation kubectl.kubernetes.io/last-applied-configuration are never kept. Secret values are
-// kept only as salted hashes and sizes.
+// Records never contain metadata.managedFields or the annotation kubectl.kubernetes.io/last-applied-configuration. Of Secret
+// values, records contain only salted hashes and sizes.
 #pragma once
 
 #include <functional>
@@ -56,7 +56,7 @@ core::Result<std::shared_ptr<const Record>> record_from_json(const core::Json& j
   return parse_record_text<Record>(json.dump(), context);
 }
 
-/// Parses one text after another with a shared buffer, which is released after a large text.
+/// Parses texts one after the other with a shared buffer. Frees the buffer after a large text.
 class DocumentParser {
  public:
   using Use = std::function<core::Result<void>(const simdjson::dom::element& root)>;
@@ -64,10 +64,10 @@ class DocumentParser {
   ~DocumentParser();
   DocumentParser(const DocumentParser&) = delete;
   DocumentParser& operator=(const DocumentParser&) = delete;
-  /// Calls `use` with the parsed text; the element is only valid during the call. Errors: kInvalid, and those of `use`. Where a
-  /// custom resource accepts any content, users can store values for which simdjson refuses the whole text. Such values are
-  /// converted: integers beyond 64 bits become floating-point numbers, as in the API server, and anything nested deeper than
-  /// 1000 levels becomes a string.
+  /// Calls `use` with the parsed text; the element is only valid during the call. Errors: kInvalid, and those of `use`. If a
+  /// custom resource accepts any content, users can store values for which simdjson refuses the whole text. The parser
+  /// converts such values: integers beyond 64 bits become floating-point numbers, as in the API server; values nested deeper
+  /// than 1000 levels become strings.
   core::Result<void> parse(std::string_view text, const Use& use);
 
  private:

@@ -10,7 +10,7 @@ namespace kube {
 namespace {
 
 constexpr std::string_view kInitialEventsEnd = "k8s.io/initial-events-end";
-/// How long we wait for the server to end a watch after its timeout, before we end the watch.
+/// After the timeout of a watch, we give the server this time to end the watch. Then we end the watch ourselves.
 constexpr core::Duration kTimeoutMargin{10000};
 constexpr std::size_t kKeepLineBuffer = 256U << 10U;
 /// After this many WatchLists that ended early without a reason, the watch lists in pages instead.
@@ -166,7 +166,7 @@ struct Watch::Impl {
   core::Timer slow;     ///< Warns if the initial events have not ended.
   core::Timer silence;  ///< Limits how long the stream may be silent.
   Client::StreamId stream = 0;
-  std::uint64_t generation = 0;  ///< The number of the stream. Pieces of an older stream are ignored.
+  std::uint64_t generation = 0;  ///< The number of the current stream. Pieces of an older stream are ignored.
 
   std::string rv;  ///< The resourceVersion to resume from; "" before the first list, and when the history is gone.
   std::string continue_token;
@@ -370,7 +370,8 @@ struct Watch::Impl {
     if (type == "BOOKMARK") {
       if (meta.resource_version.empty()) return core::fail(core::ErrorCode::kInvalid, "bookmark without resourceVersion");
       if (!initial) {
-        // The server's data are older than before (a restored backup), so it cannot confirm the newer objects in the cache.
+        // The server's data are older than before (a restored backup), so the server cannot confirm the newer objects in the
+        // cache.
         if (!rv_at_least(meta.resource_version, rv)) return core::fail(core::ErrorCode::kExpired, "resourceVersion went back");
         bookmarks_seen = true;
         rv = meta.resource_version;
@@ -431,7 +432,7 @@ struct Watch::Impl {
     if (mine == generation) open_watch();
   }
 
-  /// Decides after a failure which request comes next, and when.
+  /// Decides after a failure which request is sent next, and when.
   void broke(core::Error why) {
     const Phase was = phase;
     close_stream();

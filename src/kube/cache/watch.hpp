@@ -1,11 +1,13 @@
-// Keeps a cache equal to the API server's state: lists, watches, resumes, and lists again when the history is gone.
+// Keeps a cache equal to the API server's state: lists, watches, resumes lost watches, and lists again when the server no
+// longer has the history.
 //
-// Guarantees: the sink receives whole lists or single changes, in the order of resourceVersions. While a list is under way or
-// has failed, the sink keeps its contents.
+// Guarantees: the sink receives complete lists or single changes, in the order of resourceVersions. While a list is under way,
+// or after a failed list, the sink keeps its previous contents.
 //
-// Every list is a consistent read: a watch that sends initial events (WatchList) without a resourceVersion or, if that is
-// refused or fails, a paged list. A lost watch resumes at the last resourceVersion seen. After a 410 or 404 the watch lists
-// again, and the cache keeps its old contents meanwhile. Backoff and timeouts have client-go's values.
+// Every list is a consistent read: a watch without a resourceVersion that sends initial events (WatchList). If the server
+// refuses a WatchList, or a WatchList fails, the watch reads a list in pages. A lost watch resumes at the last resourceVersion
+// seen. After a 410 or 404, the watch lists again; meanwhile, the cache keeps its old contents. Backoff and timeouts have
+// client-go's values.
 #pragma once
 
 #include <functional>
@@ -38,9 +40,9 @@ struct Scope {
 class WatchSink {
  public:
   virtual ~WatchSink() = default;
-  /// Returns true if the sink needs only metadata, so that the watch requests no more.
+  /// Returns true if the sink needs only metadata. The watch then requests only metadata.
   [[nodiscard]] virtual bool metadata_only() const { return false; }
-  /// Begins a list. Drops the objects that an earlier, failed list has staged.
+  /// Begins a list. Drops the objects that an earlier list staged before it failed.
   virtual void begin() = 0;
   virtual core::Result<void> stage(const simdjson::dom::element& object) = 0;
   virtual void unstage(const ObjectMeta& meta) = 0;
@@ -93,7 +95,7 @@ struct WatchOptions {
   core::Duration backoff_reset{120000};  ///< After this time without a failure, the backoff starts from backoff_base again.
   core::Duration timeout_least{300000};  ///< The server ends each watch after a random time of at least this.
   core::Duration timeout_most{600000};   ///< The server ends each watch after a random time of at most this.
-  core::Duration very_short{1000};       ///< A watch that ends sooner, without an event, counts as a failure.
+  core::Duration very_short{1000};       ///< A watch without an event that ends sooner counts as a failure.
   core::Duration head_timeout{30000};
   core::Duration slow_list{10000};          ///< Logs a warning if the initial events of a WatchList take longer.
   core::Duration list_silence{30000};       ///< The longest silence while a list is under way.
@@ -110,7 +112,7 @@ struct WatchStats {
 
 class Watch {
  public:
-  /// Derives its own stream of random numbers from `random`, named after place().
+  /// Derives a separate stream of random numbers from `random`. The stream is named after place().
   Watch(core::Loop& loop, const core::Random& random, core::Logger& logger, Client& client, DocumentParser& parser,
         Resource resource, Scope scope, WatchSink& sink, WatchOptions options = {});
   ~Watch();
@@ -119,9 +121,9 @@ class Watch {
 
   void start();
   void stop();
-  /// Lists again at once, unless a list is under way. Call it if the contents are in doubt.
+  /// Lists again at once, unless a list is already under way. Call it if the contents might be wrong.
   void relist();
-  /// Begins a new list, even if one is under way, so that its contents are no older than this call.
+  /// Begins a new list, even if a list is under way. The contents of the new list are no older than this call.
   void relist_from_now();
   [[nodiscard]] const WatchStats& stats() const;
   /// Returns the last failure; nullopt after a success.
@@ -148,7 +150,7 @@ class LineFramer {
   std::string rest_;
 };
 
-/// Extracts the items of a List while its text arrives, so that no whole page is in memory. Keeps the rest (metadata) as text.
+/// Extracts the items of a List while its text arrives, so that no whole page is in memory. Stores the text without the items.
 class ListSplitter {
  public:
   using OnItem = std::function<bool(std::string_view item)>;  ///< Return false to stop.

@@ -163,7 +163,7 @@ TEST_F(WatchTest, EventsThatComeTwiceChangeNothing) {
   EXPECT_THAT(changes, ElementsAre("a@6", "a@7", "a@9", "-a"));
 }
 
-// A value that a user writes into one object must not make us miss all other objects of the kind.
+// A value that a user writes into one object must not make the watch miss all other objects of the kind.
 
 const char* const kWide = "100000000000000000000";
 const std::string kDeep = std::string(5000, '[') + std::string(5000, ']');

@@ -52,7 +52,7 @@ core::ErrorCode code_of(int status, std::string_view reason) {
       return core::ErrorCode::kTooManyRequests;
     case 503:
       return core::ErrorCode::kUnavailable;
-    // The API server no longer waits for its own handler, which may still complete the write.
+    // 504: the API server no longer waits for its own handler, but the handler may still complete the write.
     case 504:
       return core::ErrorCode::kUnknownOutcome;
     default:
@@ -127,7 +127,8 @@ core::Error error_from_status(const core::Json& status, int http_status) {
   error.message = one_line(core::get_string(status, {"message"}));
   if (const core::Json* causes = core::find(status, {"details", "causes"}); causes != nullptr && causes->is_array()) {
     for (const core::Json& cause : *causes) {
-      // "too large resource version" is a 504 without a lost write: the server's cache is older than ours.
+      // The reason "too large resource version" comes with a 504, but no write is lost: the cache of the server is older than
+      // ours.
       if (core::get_string(cause, {"reason"}) == "ResourceVersionTooLarge") error.code = core::ErrorCode::kExpired;
       // This 403 is not about rights: NamespaceTerminatingCause of k8s.io/api/core/v1.
       if (core::get_string(cause, {"reason"}) == "NamespaceTerminating") error.reason = "NamespaceTerminating";
@@ -288,7 +289,8 @@ struct Client::Impl : std::enable_shared_from_this<Client::Impl> {
     core::Error error = error_from_response(status, reply->headers, reply->body);
     const core::Retry retry = core::retry_of(error.code);
     if (retry == core::Retry::kRenewCredentials && !call->renewed) return renew(call, std::move(error));
-    // The server may have failed after the write. It calls webhooks before the write: if a webhook fails, nothing was written.
+    // The server may have failed after the write. Webhooks are called before the write, so if a webhook failed, nothing was
+    // written.
     const bool unknown = status >= 500 && error.message.find("failed calling webhook") == std::string::npos;
     if (call->write && unknown && error.code == core::ErrorCode::kInternal) error.code = core::ErrorCode::kUnknownOutcome;
     if (retry == core::Retry::kLater && error.retry_after && retry_after(call, *error.retry_after)) return;
@@ -481,7 +483,7 @@ void Client::get(const Resource& resource, const Key& key, Done done, const Read
 
 void Client::last_line(const Key& pod, std::string_view container, std::chrono::seconds since,
                        std::function<void(core::Result<std::string>)> done) {
-  // The API server asks the kubelet, whose machine may not respond.
+  // The API server sends this request on to the kubelet, whose machine might not respond.
   constexpr core::Duration kPatience{5000};
   RequestTarget target(resources::kPod.path(pod.ns, pod.name, "log"));
   target.add("container", container).add("tailLines", "1").add("limitBytes", "4096");
@@ -522,7 +524,8 @@ void next_page(std::shared_ptr<Pages> pages) {
   // The reference to the client is safe: if the client is destroyed, the callback is never called.
   pages->client.list(pages->resource, pages->ns, pages->options, [pages](core::Result<core::Json> reply) {
     if (!reply && reply.error().code == core::ErrorCode::kExpired && ++pages->restarts <= Client::kMaxListRestarts) {
-      // The reply has a token with which to continue at a newer version. With it, the list would have objects of two versions.
+      // The reply has a token that continues the list at a newer version. A list continued so would have objects of two
+      // versions.
       pages->options.continue_token.clear();
       pages->list = nullptr;
       return next_page(pages);
@@ -568,7 +571,7 @@ void Client::apply(const Resource& resource, const core::Json& object, Done done
   const Key key = key_of(object);
   RequestTarget target(resource.path(key.ns, key.name, options.subresource));
   target.add("fieldManager", impl_->manager(options)).add("fieldValidation", "Strict").add("force", "true");
-  // Each JSON document is YAML, and servers before 1.34 know only this type.
+  // This content type is for YAML, and each JSON document is YAML. Servers before 1.34 know only this type for an apply.
   impl_->send_json("PATCH", target.str(), &object, "application/apply-patch+yaml", &options, std::move(done));
 }
 

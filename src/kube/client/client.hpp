@@ -1,14 +1,13 @@
-// Sends requests to the API server and returns typed errors. Live reads and writes only; for cached reads see
-// kube/cache/cache.hpp.
+// Sends requests to the API server and returns typed errors. Reads are live; for cached reads see kube/cache/cache.hpp.
 //
-// The client itself adds credentials and the User-Agent, renews the token once after a 401, and retries, within limits,
+// The client itself adds credentials and the User-Agent. It renews the token once after a 401. Within limits, it retries
 // requests that certainly had no effect (core::Retry::kLater: 429 and 503 with Retry-After, connections that were never
-// opened). The caller handles everything else: a level-triggered controller plans again.
+// opened). The caller handles all other errors: a level-triggered controller makes a new plan.
 //
 // Requires: all calls are on the loop; loop, transport and credentials outlive the client.
 // Guarantees: `done` is called once, in a later iteration of the loop, unless the client is destroyed before. With
-// lease_deadline, writes are fenced: a write is refused (kCancelled) unless we lead, and its deadline is before the end of the
-// lease.
+// lease_deadline, writes are fenced: a write is refused (kCancelled) unless we lead and the write's deadline is before the end
+// of the lease.
 //
 // Folder src/kube/client: credentials, and requests to the API server. Uses net.
 #pragma once
@@ -34,7 +33,7 @@ namespace kube {
 struct ListOptions {
   std::string field_selector{};
   std::string label_selector{};
-  int limit = 0;                 ///< The most items of a page; 0: no limit.
+  int limit = 0;                 ///< The maximum number of items on a page; 0: no limit.
   std::string continue_token{};  ///< metadata.continue of the previous page.
   bool metadata_only = false;    ///< Requests a PartialObjectMetadataList.
 };
@@ -46,8 +45,8 @@ struct ReadOptions {
 };
 
 struct WriteOptions {
-  /// "" or "status", "scale" ... For create: "binding", "eviction", "token" ...; metadata.name is then the name of the parent
-  /// object.
+  /// "" or "status", "scale" ... For a create: "binding", "eviction", "token" ...; metadata.name is then the name of the
+  /// parent object.
   std::string subresource{};
   std::string field_manager{};  ///< "": the client's own field manager.
   bool fenced = true;           ///< Refuses the write unless we lead. False only for the Lease itself.
@@ -73,7 +72,7 @@ struct ClientOptions {
   std::string user_agent = "slurm-operator/dev";
   std::string field_manager = "slurm-operator";
   core::Duration timeout{10000};
-  /// Returns the end of our lease; nullopt if we do not lead. Unset: writes are not fenced.
+  /// Returns the end of our lease; nullopt if we do not lead. If this function is unset, writes are not fenced.
   std::function<std::optional<core::MonoTime>()> lease_deadline;
   /// Every write must end this long before the lease ends.
   core::Duration lease_margin{1000};
@@ -83,7 +82,8 @@ struct ClientOptions {
 
 class Client {
  public:
-  /// The JSON is an object with metadata, or a Status. Other replies are errors: kInternal, or kUnknownOutcome for a write.
+  /// Receives the API server's JSON: an object with metadata, or a Status. Other replies are errors: kInternal, or
+  /// kUnknownOutcome for a write.
   using Done = std::function<void(core::Result<core::Json>)>;
   using StreamId = std::uint64_t;
 
@@ -95,22 +95,23 @@ class Client {
 
   /// Reads an object consistently, without a resourceVersion.
   void get(const Resource& resource, const Key& key, Done done, const ReadOptions& options = {});
-  /// Returns the last line that a container has written within `since`, by the kubelet's clock; "" if there is none.
+  /// Returns the last line that a container has written within `since`, by the kubelet's clock; "" if it has written none.
   void last_line(const Key& pod, std::string_view container, std::chrono::seconds since,
                  std::function<void(core::Result<std::string>)> done);
   /// Lists one page consistently and returns the List as JSON. Only for small collections. Error: kExpired if
   /// the API server no longer has the version of `continue_token`.
   void list(const Resource& resource, const std::string& ns, const ListOptions& options, Done done);
   /// Lists all objects consistently, in pages of `limit` objects (0: 500), and returns one List. If the API server drops the
-  /// version between two pages, the list starts again, up to kMaxListRestarts times. Error: kExpired after that.
+  /// version between two pages, the list starts again, up to kMaxListRestarts times. Error: kExpired if the last restart fails
+  /// too.
   void list_all(const Resource& resource, const std::string& ns, ListOptions options, Done done);
   static constexpr int kMaxListRestarts = 2;
-  /// Creates an object with strict field validation. Passes on the stored object, or the reply of the subresource (often only a
-  /// Status).
+  /// Creates an object with strict field validation. Passes the stored object to `done`. For a subresource, passes the reply
+  /// of the subresource, which is often only a Status.
   void create(const Resource& resource, const core::Json& object, Done done, const WriteOptions& options = {});
   /// Replaces an object (PUT). Only for the Lease, whose whole content is ours.
   void update(const Resource& resource, const core::Json& object, Done done, const WriteOptions& options = {});
-  /// Server-side apply; takes over fields of other managers. The object needs apiVersion, kind and metadata.name.
+  /// Server-side apply. Takes fields from other managers. The object needs apiVersion, kind and metadata.name.
   void apply(const Resource& resource, const core::Json& object, Done done, const WriteOptions& options = {});
   void patch(const Resource& resource, const Key& key, PatchType type, const core::Json& patch, Done done,
              const WriteOptions& options = {});
@@ -118,14 +119,14 @@ class Client {
   void remove(const Resource& resource, const Key& key, const DeleteOptions& delete_options, Done done,
               const WriteOptions& options = {});
 
-  /// Sends a GET whose reply is a stream (watch, list). A status other than 200 ends the stream with a typed error from the
-  /// body, without a call of on_head. Not retried, except once after a 401. `accept` "" means plain JSON; see kMetadataOnly.
+  /// Sends a GET whose reply is a stream (watch, list). If the status is not 200, the stream ends with a typed error from the
+  /// body, and on_head is not called. Not retried, except once after a 401. `accept` "" means plain JSON; see kMetadataOnly.
   StreamId stream(const std::string& target, core::Duration timeout, net::StreamHandler handler, std::string accept = "");
   void cancel_stream(StreamId id);
 
   [[nodiscard]] const ClientOptions& options() const;
   /// Returns the time by which writes must have ended: lease_margin before the end of the lease. Returns nullopt if we do not
-  /// lead, and the largest time if writes are not fenced. Writes to other servers must obey it as well.
+  /// lead, and the largest time if writes are not fenced. Writes to other servers must end by this time as well.
   [[nodiscard]] std::optional<core::MonoTime> write_deadline() const;
   /// Replaces ClientOptions::lease_deadline. The election calls this, because it is created after the client.
   void set_lease_deadline(std::function<std::optional<core::MonoTime>()> hook);
@@ -139,10 +140,10 @@ class Client {
 inline constexpr std::string_view kMetadataOnly = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 inline constexpr std::string_view kMetadataOnlyList = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
-/// Returns the typed error of a reply that is not 2xx. The code follows from the HTTP status and the reason. The message is
-/// that of the Status in the body, with its causes.
+/// Returns the typed error for a reply whose status is not 2xx. The error code follows from the HTTP status and the Status's
+/// reason. The message is that of the Status in the body, with the causes of the Status.
 core::Error error_from_response(int status, const net::Headers& headers, std::string_view body);
-/// Returns the typed error of a Status object, such as in the ERROR event of a watch.
+/// Returns the typed error for a Status object, for example from the ERROR event of a watch.
 core::Error error_from_status(const core::Json& status, int http_status = 0);
 /// Percent-encodes a query value. Unreserved characters of RFC 3986 are kept.
 std::string query_escape(std::string_view value);

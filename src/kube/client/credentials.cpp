@@ -152,7 +152,7 @@ class SourceCredentials final : public Credentials {
     if (!reads_files()) return;
     const core::Duration period = source_.token_file.empty() ? kCertificateReread : kTokenReread;
     timer_.set(period, [this] {
-      // Nothing waits for this read: callers of refresh() wait for a read or a plugin run that refresh() has started.
+      // No caller waits for this read. Callers of refresh() wait for a read or a plugin run that refresh() has started.
       read_again({});
       schedule();
     });
@@ -295,7 +295,7 @@ std::string beside(const std::string& config_path, const std::string& path) {
   return slash == std::string::npos ? path : config_path.substr(0, slash + 1) + path;
 }
 
-/// An entry of a named list, and its file: paths in the entry are relative to the file.
+/// An entry of a named list, and the file of the entry. Paths in the entry are relative to this file.
 struct Found {
   YAML::Node node;
   std::string path;
@@ -391,7 +391,7 @@ core::Result<void> take_user(const Found& user, Source& source) {
     return core::fail(core::ErrorCode::kUnsupported,
                       "kubeconfig: auth-provider and username are not supported; use a token, a certificate or exec");
   }
-  // Refuse these fields: without them, we would have other rights than intended.
+  // Refuse these fields: if we ignored them, our requests would have other rights than the user intended.
   for (const char* key : {"as", "as-uid", "as-groups", "as-user-extra"}) {
     const bool said = !text_of(user.node, key).empty() || (user.node[key] && user.node[key].size() > 0);
     if (said) return core::fail(core::ErrorCode::kUnsupported, std::string("kubeconfig: ") + key + " is not supported");

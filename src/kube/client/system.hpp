@@ -1,4 +1,4 @@
-// The parts of the system that credentials need, replaceable in tests: environment, files and programs.
+// The system functions that credentials need (environment, files, programs). Tests can replace these functions.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@
 
 namespace kube {
 
-/// Everything that credentials need from outside. `read_file` and `run` are called off the loop, except for the first reading.
+/// The system functions that credentials need. `read_file` and `run` are called off the loop, except for the first reading.
 struct System {
   std::function<std::optional<std::string>(const std::string& name)> env;
   std::function<core::Result<std::string>(const std::string& path)> read_file;
