@@ -1,6 +1,6 @@
 // The operator as a whole: its controllers, wired to a manager according to their declarations (slinky/wiring.hpp), and its
-// connections to Slurm. The binary and the simulator use it alike; only the loop, the transports, the clock and the random
-// source differ.
+// connections to Slurm. The binary and the simulator both use this class; only the loop, the transports, the clock and the
+// random source differ.
 //
 //   kube::Manager manager(loop, random, log, client, options);
 //   op::Operator slurm_operator(loop, random, log, manager, {slurm_transport, reach}, {});
@@ -23,12 +23,14 @@
 namespace op {
 
 struct OperatorOptions {
-  std::vector<std::string> namespaces;  ///< Empty: all. With exactly one, only Kubernetes nodes are read outside of it.
+  std::vector<std::string> namespaces;  ///< Empty: all. If there is exactly one, the operator reads only Nodes outside of it.
   std::string cluster_domain = "cluster.local";
   std::string worker_priority_class = {};  ///< Default priority class of workers; "": the cluster's default.
-  /// True if Kubernetes nodes may be read. If not, and with exactly one namespace, a Role in that namespace is sufficient.
+  /// True if the operator has the right to read Kubernetes nodes. If it has not, and `namespaces` has exactly one namespace,
+  /// the operator needs only a Role in that namespace.
   bool kubernetes_nodes = true;
-  /// Keys of taints that announce the end of a Kubernetes node, and types of node conditions to add to drain reasons.
+  /// `drain_taints`: keys of the taints that announce the end of a Kubernetes node. `propagated_node_conditions`: types of the
+  /// node conditions that are added to drain reasons.
   std::vector<std::string> drain_taints{api::kDrainTaints.begin(), api::kDrainTaints.end()};
   std::vector<std::string> propagated_node_conditions = {};
 };
@@ -56,7 +58,7 @@ class Operator {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Returns the file with the rules of the ClusterRole in the chart: the rights that all controllers declare.
+/// Returns the chart's file with the rules of the ClusterRole. The rules grant the rights that all controllers declare.
 [[nodiscard]] api::GeneratedFile cluster_role_file();
 
 }  // namespace op

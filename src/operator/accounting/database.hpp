@@ -16,14 +16,15 @@ namespace op::accounting {
 /// The name of the container in the pod of the database.
 inline constexpr std::string_view kDatabaseContainer = "mariadb";
 
-/// The address of slurmdbd's database, and its user and password.
+/// The address of slurmdbd's database, and the user and password with which slurmdbd connects.
 struct Storage {
   std::string host;
   int port = 0;
   std::string database, username;
   KeyRef password;
 };
-/// Returns the storage for a spec that names a database or has a managed one. `accounting`: the name of the Accounting.
+/// Returns the Storage of the database that the spec names, or of the managed database. `accounting`: the name of the
+/// Accounting.
 [[nodiscard]] Storage storage_of(const api::StorageConfig& config, const std::string& accounting);
 
 /// Reports whether the operator runs the database of the Accounting.
@@ -35,7 +36,8 @@ void plan_database(const Observed& observed, plan::Plan& plan, std::vector<Probl
 /// Reports whether the pod of the database is ready.
 [[nodiscard]] bool database_ready(const Observed& observed);
 
-/// Returns the script of the database's container. Arguments: names of the database and its user, then options for mariadbd.
+/// Returns the script that runs in the database's container. The arguments of the script are the name of the database, the name
+/// of its user, and options for mariadbd.
 std::string serve_database_script();
 
 }  // namespace op::accounting

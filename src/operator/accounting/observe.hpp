@@ -1,5 +1,5 @@
-// The controller of Accountings: the slurmdbd of one or several Controllers. A key is the "ns/name" of an Accounting.
-// declaration.cpp says which changes wake the controller.
+// The controller of Accountings. An Accounting describes the slurmdbd of one or several Controllers. The controller reconciles
+// each Accounting by its "ns/name". declaration.cpp lists the changes that wake the controller.
 #pragma once
 
 #include <map>
@@ -32,7 +32,7 @@ class AccountingController final : public kube::TypedController<Observed> {
 
  private:
   Caches caches_;
-  /// The last answers about each Accounting. Later passes use them, because most passes do not ask slurmdbd.
+  /// The last answers about the slurmdbd of each Accounting. A pass that does not ask slurmdbd uses these answers.
   struct Answers {
     std::map<slurm::ClusterKey, Said> through_clusters;
     std::optional<Reached> of_port;

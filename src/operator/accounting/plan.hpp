@@ -1,8 +1,8 @@
 // Plans what an Accounting needs. Lanes: "guard" (finalizer), "database" (of a managed one: Secret, Service, StatefulSet),
 // "network" (Service), "pod" (ConfigMap, StatefulSet), "events", "status", "tidy" (removal of the finalizer).
 //
-// In slurmdbd's pod, only the init container reads the password of the database. It writes slurmdbd.conf. The ConfigMap has all
-// lines except the line with the password.
+// In slurmdbd's pod, only the init container reads the password of the database. The init container writes slurmdbd.conf: all
+// lines of the ConfigMap, and a line with the password.
 #pragma once
 
 #include <string>
@@ -25,18 +25,19 @@ Rendered render_config(const Observed& observed);
 
 /// The init container that writes slurmdbd.conf.
 inline constexpr std::string_view kInitConf = "initconf";
-/// Returns the script of the init container. Arguments: the directory that it reads, the directory to which it writes, and the
-/// file for its termination message.
+/// Returns the script of the init container. The arguments of the script are the directory that it reads, the directory to
+/// which it writes, and the file for its termination message.
 std::string write_conf_script();
 
-/// Returns the auth/slurm key for slurmdbd: the one that the clusters' daemons use, even if the data of the named Secret have
-/// changed since. Requires a usable key.
+/// Returns the auth/slurm key that slurmdbd mounts, which is the key that the clusters' daemons use. If the data of the Secret
+/// that the spec names changes, this key stays the old one until the daemons use the new data. Requires a usable key.
 SecretFacts key_in_force(const Observed& observed);
 
-/// Returns the release of slurmdbd to publish for slurmctlds that wait for it. This is the release that the ready slurmdbd has
-/// reported ("unknown" if it reported none), otherwise the published release, or "". The release of a starting slurmdbd is
-/// returned at once if it is later than the published one, because the kubelet delivers the ConfigMap late. A waiting slurmctld
-/// also waits for slurmdbd's answer.
+/// Returns the release of slurmdbd to publish for slurmctlds that wait for slurmdbd. If slurmdbd is ready, this is the release
+/// that slurmdbd has reported, or "unknown" if it has reported none. If slurmdbd is not ready, this is the published release,
+/// or "". Exception: if a starting slurmdbd has reported a later release than the published one, returns the later release at
+/// once, because the kubelet delivers the ConfigMap late. This is not too early, because a waiting slurmctld also waits for
+/// slurmdbd's answer.
 std::string release_to_tell(const Observed& observed);
 
 // The children, as data to apply.

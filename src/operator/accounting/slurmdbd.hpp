@@ -1,5 +1,5 @@
 // Reads what slurmdbd reports about its clusters, through the slurmrestd of each cluster. An open port of slurmdbd does not
-// show whether slurmdbd can use its database, nor which slurmctlds are connected to it.
+// show whether slurmdbd can use its database, nor which slurmctlds are connected to slurmdbd.
 #pragma once
 
 #include <string>
@@ -23,12 +23,13 @@ struct Report {
   std::string waiting;    ///< What some clusters lack until slurmdbd serves them: an answer, a registration or a connection.
   std::string not_asked;  ///< The clusters through which slurmdbd cannot be asked.
 };
-/// Asks slurmdbd again if that is due and `may_ask` is true, and returns what the answers show. An answer may take as long as
-/// Slurm waits for slurmdbd. `reachable`: something listens at slurmdbd's port, as far as is known.
+/// Returns what the last answers about slurmdbd show. Plans new requests if they are due and `may_ask` is true. An answer can
+/// take as long as slurmrestd waits for slurmdbd. `reachable`: false if it is known that nothing listens at slurmdbd's port.
 [[nodiscard]] Report look_at_slurmdbd(const Observed& observed, bool reachable, bool may_ask, plan::Plan& plan);
 
-/// Asks again whether an external slurmdbd can be reached, if that is due and `report` does not show it. Asks only while a
-/// cluster has not joined: to join, slurmctld is restarted, and it may exit if it cannot reach slurmdbd.
+/// Plans a new connection to the port of an external slurmdbd, if it is due and `report` does not show whether slurmdbd
+/// answers. Does so only while a cluster has not joined. To join, a slurmctld is restarted, and it might exit if it cannot
+/// reach slurmdbd.
 void look_at_port(const Observed& observed, const Report& report, plan::Plan& plan);
 
 }  // namespace op::accounting

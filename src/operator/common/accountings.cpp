@@ -31,8 +31,8 @@ bool has_slurmdbd(const kube::Cache<kube::Object>& config_maps, const kube::Obje
                  has_slurmdbd(loaded_file(*map, kSlurmConf), host));
 }
 
-/// Returns a spec with only the fields that name keys, even if other fields of the Controller cannot be parsed. nullopt: the
-/// fields that name keys cannot be parsed either.
+/// Returns a spec with only the fields that name keys. Ignores the other fields, which might not be parseable. nullopt: a field
+/// that names a key cannot be parsed.
 std::optional<api::ControllerSpec> spec_of_keys(const kube::Object& object) {
   api::ControllerSpec out;
   for (const auto& [name, field] : {std::pair("slurmKeyRef", &api::ControllerSpec::slurm_key_ref),
@@ -47,11 +47,12 @@ std::optional<api::ControllerSpec> spec_of_keys(const kube::Object& object) {
   return out;
 }
 
-/// Returns the cluster whose keys slurmdbd uses, with a spec that names these keys. nullopt: there is none.
+/// Returns the name of the cluster whose keys slurmdbd uses, and a spec that names these keys. nullopt: there is no such
+/// cluster.
 std::optional<std::pair<std::string, api::ControllerSpec>> owner_of_keys(const std::vector<NamedBy>& clusters) {
   const bool some_joined = !clusters.empty() && clusters.front().joined;
   for (const NamedBy& cluster : clusters) {
-    // With the key of another cluster, slurmdbd would refuse the clusters that have joined.
+    // Do not use the keys of a cluster that has not joined, because slurmdbd would then refuse the clusters that have joined.
     if (some_joined && !cluster.joined) break;
     if (cluster.joined) {
       if (auto spec = spec_of_keys(*cluster.object)) return std::pair(cluster.object->meta.name, std::move(*spec));

@@ -9,15 +9,15 @@ namespace {
 constexpr std::string_view kSshdSays = "sshd: ";
 constexpr std::string_view kSssdSays = "sssd: ";
 
-/// Reports sshd's messages about its files. An unreadable host key makes sshd fail only if there is no other host key, so
-/// messages about host keys are reported even if sshd succeeds.
+/// Reports the messages of `sshd -t` about sshd's files. An unreadable host key makes sshd fail only if there is no other host
+/// key, so messages about host keys are reported even if sshd succeeds.
 constexpr std::string_view kSshd =
     "mkdir -p /run/sshd; w=$(/usr/sbin/sshd -t 2>&1) && k='load host key \"' || k=\n"
     "w=$(echo \"$w\" | grep -v '^@' | grep \"$k\" | head -n 4)\n"
     "[ -z \"$w\" ] || echo \"sshd: $w\" >>/dev/termination-log\n";
 
-/// Starts SSSD for a moment, because some errors, like a missing provider, show only after some seconds. Its fatal and critical
-/// messages name the cause.
+/// Starts SSSD for a moment, because some errors, like a missing provider, show only after some seconds. SSSD's fatal and
+/// critical messages name the cause.
 constexpr std::string_view kSssd =
     "f=/mnt/sssd/sssd.conf; [ ! -e $f ] || install -m 0600 $f /etc/sssd/sssd.conf\n"
     "[ -e /etc/sssd/sssd.conf ] || exit 0\n"

@@ -1,5 +1,5 @@
-// Checks whether daemons accept the files that users give them. The init container `check` tries the files in the image of the
-// daemons.
+// Checks whether sshd and SSSD accept the files that users provide. The init container `check` runs the check in the image of
+// these daemons.
 //
 // The container writes the errors of the daemons to its termination message and always succeeds, because a pod is useful even
 // if its sshd or SSSD does not run.
@@ -24,7 +24,8 @@ struct Checked {
   bool sssd = false;
 };
 
-/// Returns the init container. `mounts` must have the files where the daemons expect them, and sssd.conf as in sssd_mount.
+/// Returns the init container. `mounts`: the volume mounts with the files, at the paths where the daemons expect the files.
+/// sssd.conf can also be at /mnt/sssd/sssd.conf.
 core::Json check_container(const std::string& image, Checked what, core::Json mounts);
 
 /// Returns the errors that the init containers of these pods have reported.

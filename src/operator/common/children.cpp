@@ -46,7 +46,7 @@ void drop_probes(const core::Json& wanted, const core::Json& there, std::string_
   }
 }
 
-/// Adds JSON patch operations that replace a volume by the wanted volume of the same name if the two have different types.
+/// Adds JSON patch operations that replace each volume whose type differs from the type of the wanted volume with this name.
 void replace_volumes(const core::Json& wanted, const core::Json& there, core::Json& patch) {
   const core::Json* ours = core::find(wanted, {"spec", "template", "spec", "volumes"});
   const core::Json* theirs = core::find(there, {"spec", "template", "spec", "volumes"});
@@ -64,11 +64,11 @@ void replace_volumes(const core::Json& wanted, const core::Json& there, core::Js
   }
 }
 
-/// Returns the ports that the Service should have: ours, and those that others added. Null: an apply is enough. Server-side
-/// apply finds the ports of a Service by their numbers and protocols. If somebody has changed the number or protocol of one of
-/// our ports, an apply would add our port beside the changed one, and the API server refuses two ports with the same name or
-/// nodePort. `wanted_before`: our ports have not changed since they were applied, so other fields of these ports were added by
-/// others, and stay.
+/// Returns the ports that the Service should have, which are our ports and the ports that others have added. Null: an apply is
+/// enough. Server-side apply finds the ports of a Service by their numbers and protocols. If somebody has changed the number or
+/// protocol of one of our ports, an apply would add our port beside the changed one, and the API server refuses two ports with
+/// the same name or nodePort. `wanted_before`: our ports have not changed since the last apply. So fields of these ports that
+/// we do not set were added by others, and stay.
 core::Json repaired_ports(const core::Json& intent, const core::Json& observed, bool wanted_before) {
   const core::Json* ours = core::find(intent, {"spec", "ports"});
   const core::Json* there = core::find(observed, {"spec", "ports"});
@@ -109,7 +109,7 @@ core::Json repaired_ports(const core::Json& intent, const core::Json& observed, 
   return out;
 }
 
-/// True for the labels and annotations by which a tool finds the objects that it manages. With one of these on a child, the
+/// True for labels and annotations by which a tool finds the objects that the tool manages. If a child had one of these, the
 /// tool would claim or prune the child.
 bool belongs_to_tool(std::string_view name) {
   constexpr std::array<std::string_view, 6> kPrefixes{"kubectl.kubernetes.io/", "deployment.kubernetes.io/", "meta.helm.sh/",
@@ -118,7 +118,8 @@ bool belongs_to_tool(std::string_view name) {
          std::any_of(kPrefixes.begin(), kPrefixes.end(), [&](std::string_view prefix) { return name.starts_with(prefix); });
 }
 
-/// True for annotations of a Controller that control the operator. Copied to a pod template, they would restart slurmctld.
+/// True for annotations of a Controller that control the operator. If they were copied to a pod template, their changes would
+/// restart slurmctld.
 bool is_switch(std::string_view name) {
   return name.starts_with("controller.slinky.slurm.net/");
 }

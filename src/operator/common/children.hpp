@@ -1,7 +1,8 @@
 // Children: objects that a controller owns and applies.
 //
-// A child is applied if the hash of the wanted object differs from the hash in its annotation, or if the observed object no
-// longer contains what is wanted. Otherwise nothing is written. Additions by others stay, except in a selector.
+// The operator applies a child if the hash of the wanted object differs from the hash in an annotation of the child, or if the
+// observed child lacks some of the wanted content. Otherwise the operator writes nothing. Fields that other managers have added
+// to the child stay, except in a selector.
 #pragma once
 
 #include <optional>
@@ -19,14 +20,14 @@ namespace op {
 core::Json child_json(const kube::Resource& resource, const kube::Key& key, const kube::Resource& owner_kind,
                       const kube::ObjectMeta& owner, const kube::StringMap& labels, const kube::StringMap& annotations = {});
 
-/// Returns child_json with the metadata of the user: the labels and annotations of the owner, overridden by `over` (what users
-/// set for this child), overridden by our labels.
+/// Returns child_json with additional labels and annotations. They are copied from the owner, and overridden by `over`, the
+/// metadata that users set for this child. The labels in `ours` override both.
 core::Json owned_child(const kube::Resource& resource, const kube::Key& key, const kube::Resource& owner_kind,
                        const kube::ObjectMeta& owner, const kube::StringMap& ours, const api::Metadata& over = {});
 
-/// Returns the step that creates the child or makes it as wanted. nullopt: the child is as wanted, or is being deleted.
-/// `observed` null: the child does not exist. If a Service has our ports with other numbers, the step replaces only the ports.
-/// A later pass applies the rest.
+/// Returns the step that creates the child, or changes the child to the wanted state. nullopt: the child is already in the
+/// wanted state, or is being deleted. `observed` null: the child does not exist. If somebody has changed the number or protocol
+/// of our ports in a Service, the step replaces only the ports, and a later pass applies the rest of the Service.
 std::optional<plan::Step> apply_step(const kube::Resource& resource, core::Json intent, const kube::Object* observed,
                                      std::string_view manager);
 
@@ -34,19 +35,21 @@ std::optional<plan::Step> apply_step(const kube::Resource& resource, core::Json 
 /// these fields differently. `observed` null: the StatefulSet does not exist.
 void keep_fixed_fields(core::Json& spec, const kube::Object* observed);
 
-/// Returns a step that must precede the apply of a workload (a StatefulSet or Deployment). The step removes probes with another
-/// handler than the wanted one, and replaces volumes with another type than the wanted one. The API server refuses a second
-/// handler or type, and server-side apply does not remove those that other managers set. The apply can change the fields that
-/// we own. So for a child that we applied before, returns the step only if `outcomes` has a refusal of the apply.
+/// Returns a step that must precede the apply of a workload (a StatefulSet or Deployment). The step removes probes whose
+/// handler differs from the wanted handler, and replaces volumes whose type differs from the wanted type. Without this step,
+/// the API server would refuse the apply: server-side apply keeps a handler or type that another manager set, and adds a second
+/// one. The apply alone can change fields that the operator owns. So for a child that the operator has applied before, returns
+/// the step only if `outcomes` shows that the API server refused the apply.
 std::optional<plan::Step> make_way_step(const kube::Resource& resource, const core::Json& intent, const kube::Object* observed,
                                         const plan::Outcomes& outcomes);
 
-/// Returns a digest of the data of a Secret, for an annotation. It is salted with the uid of the owner, so that it reveals
-/// nothing about other Secrets, and it is the same if the Secret is created again. "" for no data.
+/// Returns a digest of a Secret's data, for an annotation. The digest is salted with the uid of `owner`, so that it does not
+/// reveal whether other Secrets have equal data. If the Secret is created again with equal data, the digest stays the same. ""
+/// for no data.
 std::string salted_digest(const kube::ObjectMeta& owner, std::string_view content);
 
-/// Copies the labels and annotations of a custom resource or template. Leaves out those of tools, such as kubectl and Helm, and
-/// those that control what the operator does with a Controller.
+/// Copies labels or annotations of a custom resource or template. Leaves out labels and annotations of tools, such as kubectl
+/// and Helm, and annotations that control what the operator does with a Controller.
 void add_metadata(kube::StringMap& into, const kube::StringMap& from);
 
 }  // namespace op

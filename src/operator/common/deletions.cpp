@@ -10,7 +10,8 @@
 namespace op {
 namespace {
 
-/// Returns how much longer to wait for further deletions by the same client, which deletes objects one by one.
+/// Returns how much longer to wait for further deletions by the client that deleted the object. A client deletes objects one by
+/// one.
 core::Duration left_for_company(const kube::ObjectMeta& deleted, core::WallTime now) {
   constexpr core::Duration kCompany{3000};
   const std::optional<core::WallTime>& since = deleted.deletion_timestamp;

@@ -1,5 +1,6 @@
-// Finds what a deleted object waits for: objects that refer to it and are being deleted as well. A client that deletes several
-// objects sends one request for each, in any order.
+// Finds out what a deleted object must wait for. It waits for its referrers, which are objects that refer to it, if they are
+// being deleted as well. A client that deletes several objects sends one request per object, in any order. So a deleted object
+// also waits a short time for the deletion of its referrers.
 #pragma once
 
 #include <optional>
@@ -11,27 +12,27 @@
 
 namespace op {
 
-/// The objects that refer to the deleted one.
+/// The referrers: objects that refer to the deleted object.
 struct Referrers {
   kube::Resource resource;
   std::string field;  ///< The field in the spec of a referrer: "accountingRef" if it names the deleted object itself, or
                       ///< "controllerRef" if both name the same Controller.
-  std::string name;   ///< The name in that field.
+  std::string name;   ///< The value of spec.FIELD.name in a referrer.
   // The next members are from the cache.
   std::vector<std::string> ending;  ///< The referrers that are being deleted.
   bool lasting = false;             ///< True if some referrers are not being deleted.
-  std::string others;               ///< What else needs the deleted object, for users; "": nothing.
+  std::string others;               ///< A text for users: what else needs the deleted object. "": nothing.
 };
 
 struct Needed {
-  std::string waiting;  ///< What the object waits for, for users. "": nothing needs it any more.
-  /// True if something may still use the object, so its children must stay. False: the object only waits to see whether its
-  /// referrers are deleted as well.
+  std::string waiting;  ///< A text for users: what the deleted object waits for. "": it does not wait.
+  /// True if something might still use the deleted object, so the children of the deleted object must stay. False if the
+  /// operator only waits to see whether the referrers are deleted as well.
   bool at_work = false;
 };
 
-/// Returns what the deleted object waits for; nullopt until that is known. Checks the cached referrers first. If none of them
-/// needs the object, reads the referrers from the API server, because a cache may be behind.
+/// Returns what the deleted object waits for, or nullopt while the API server is being asked. Checks the cached referrers
+/// first. If no cached referrer needs the object, reads the referrers from the API server, because a cache can be behind.
 std::optional<Needed> needed_by(const plan::Context& context, const kube::ObjectMeta& deleted, const Referrers& referrers,
                                 plan::Plan& plan);
 

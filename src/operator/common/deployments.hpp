@@ -13,17 +13,19 @@
 
 namespace op {
 
-/// True if `replicas` pods of the present template are ready. `deployment` null: it does not exist.
+/// True if `replicas` pods of the current pod template are ready. `deployment` null: the Deployment or StatefulSet does not
+/// exist.
 bool rolled_out(const kube::Object* deployment, std::int64_t replicas);
 
-/// Returns the image of a container in the template of a Deployment or StatefulSet, or "".
+/// Returns the image of the named container in the pod template of a Deployment or StatefulSet. "": there is no such container.
 std::string made_image(const kube::Object& workload, std::string_view container);
 
-/// Returns the pods whose state matters to the owner: all pods, or, if `rolled_out`, only pods that have not ended. For hours,
-/// ReplicaSets keep pods that were evicted or ended by their node, in addition to the pods that replace them.
+/// Returns the pods whose problems the owner reports. If `rolled_out` is false, these are all pods. If `rolled_out` is true,
+/// pods that have ended are left out, because a ReplicaSet keeps evicted pods for hours after it has replaced them. The same
+/// holds for pods that their node has ended.
 std::vector<kube::PodPtr> pods_that_count(std::vector<kube::PodPtr> pods, bool rolled_out);
 
-/// Returns a problem if, according to its status, a quota or an admission webhook keeps the Deployment from creating pods.
+/// Returns a problem if the Deployment's status reports that a quota or an admission webhook prevents the creation of pods.
 std::optional<Problem> pods_refused(const kube::Object* deployment);
 
 }  // namespace op

@@ -11,7 +11,8 @@
 namespace op {
 namespace {
 
-/// Returns the time when the event was last seen. Some controllers write the old fields, others the new ones.
+/// Returns the time when the event was last seen. Some controllers write the old fields for this time, and some write the new
+/// fields.
 core::WallTime last_seen(const core::Json& event) {
   core::WallTime last;
   for (const std::string& text :

@@ -1,5 +1,5 @@
 // Reads from events why an object is not created, or why a claim gets no volume. Only events show these reasons, and no cache
-// has events. Plans read them live with a plan::Need.
+// has events. So plans read the events live, with a plan::Need.
 #pragma once
 
 #include <string>
@@ -13,7 +13,8 @@ namespace op {
 
 /// Returns the plan::Need to read the events with this reason about an object. Its id is "events of KIND NAME".
 [[nodiscard]] plan::Need need_events(std::string_view kind, const kube::ObjectMeta& object, std::string_view reason);
-/// Returns the note of the newest event, or "". Ignores events before `since`, because they were about something else.
+/// Returns the note of the newest event. "": there is none. Ignores events before `since`, because they are about an earlier
+/// problem.
 [[nodiscard]] std::string newest_note(const plan::Fact& events, core::WallTime since);
 
 }  // namespace op

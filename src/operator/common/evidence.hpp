@@ -1,4 +1,4 @@
-// Evidence about workers that comes from the cluster's Controller.
+// Evidence that workers may be deleted because their cluster's Controller is being deleted.
 #pragma once
 
 #include <optional>
@@ -7,12 +7,12 @@
 
 namespace op {
 
-/// Proves that the user deleted the cluster: its Controller is being deleted. Covers all pods in the namespace of the
-/// Controller. Never expires.
+/// Proves that the user has deleted the cluster, because the cluster's Controller is being deleted. The evidence can be given
+/// for every worker in the Controller's namespace. It never expires.
 class OwnerEnds final : public kube::PodEvidence {
  public:
-  /// Returns nullopt unless `controller` has a deletion_timestamp. The NodeSet controller passes the metadata without it until
-  /// the Controller's status announces the end of the cluster.
+  /// Returns nullopt unless `controller` has a deletion_timestamp and is in the worker's namespace. The NodeSet controller
+  /// omits the deletion_timestamp from `controller` until the Controller's status announces the end of the cluster.
   static std::optional<OwnerEnds> of(const plan::Observing& observing, const kube::ObjectMeta& controller,
                                      const kube::PodRecord& worker);
 

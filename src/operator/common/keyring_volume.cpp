@@ -18,7 +18,8 @@ const core::Json* named(const core::Json& object, std::string_view list, std::st
   return found == items->end() ? nullptr : &*found;
 }
 
-/// Returns a projected source with optional files of the keyring. `files`: pairs of a key in the Secret and its file's name.
+/// Returns a projected source with optional files of the keyring. `files`: pairs of a data key in the Secret and the name of
+/// the file for its value.
 core::Json optional_files(std::string_view keyring,
                           std::initializer_list<std::pair<std::string_view, std::string_view>> files) {
   core::Json items = core::Json::array();

@@ -1,4 +1,4 @@
-// Mounts the keyring in pods: see operator/controller/rotation.hpp.
+// Mounts the keyring in pods. operator/controller/rotation.hpp describes the keyring and the rotation of its key.
 #pragma once
 
 #include <string_view>
@@ -10,21 +10,22 @@ namespace op {
 /// The volume with slurm.key and, while a key rotates, slurm.jwks.
 inline constexpr std::string_view kEtcVolume = "slurm-etc";
 
-/// The init container of login pods that copies the key. Its termination message names the rotation that the files belong to.
+/// The init container of login pods that copies the key. The termination message of the init container names the key rotation
+/// to which the copied files belong.
 inline constexpr std::string_view kInitConf = "initconf";
 
-/// Returns the source of a projected volume for the additional files of the keyring while its key rotates.
+/// Returns a source of a projected volume, with the files that the keyring has only while its key rotates.
 core::Json project_rotation(std::string_view keyring);
-/// Returns the source of a projected volume for login pods: their slurm.jwks, and login-generation.
+/// Returns a source of a projected volume, with the rotation files for login pods: their own slurm.jwks, and login-generation.
 core::Json project_login_rotation(std::string_view keyring);
-/// Returns the command of a container that waits until /etc/slurm has the files of this step of the rotation.
+/// Returns a container command that waits until /etc/slurm has the files of the rotation step `generation`.
 core::Json wait_for_keys(std::string_view generation);
 /// Returns the environment variables with the paths of slurm.key and slurm.jwks, for slurmctld and slurmd. Without the
 /// variables, slurmd finds only the file that existed when it started, because it looks for the other file in the directory of
 /// its fetched configuration. slurm.jwks takes precedence over slurm.key.
 core::Json keys_env();
-/// Marks a pod template if the daemon in this container reads what project_rotation mounts. Users may have replaced any part of
-/// the template.
+/// Adds an annotation to the pod template if the daemon in `container` reads the files that project_rotation mounts. Users can
+/// replace any part of the template, so the function checks the merged template.
 void mark_reader(core::Json& pod_template, std::string_view container);
 
 }  // namespace op

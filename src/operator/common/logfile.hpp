@@ -1,4 +1,4 @@
-// The sidecar that prints the log of a daemon: its default command.
+// The default command of the sidecar that prints a daemon's log.
 #pragma once
 
 namespace op {

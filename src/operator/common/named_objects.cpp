@@ -147,8 +147,8 @@ SecretFacts read_keyring(kube::Recorder& recorder, const std::string& ns, const 
       read_key(recorder, ns, {.secret = keyring_name(controller), .key = std::string(api::kKeySlurm), .generated = true});
   if (!out.meta) return out;
   out.digest = out.meta->annotation(api::kAnnotationSlurmKeyHash);
-  // The annotation kAnnotationDataHash is missing in keyrings of an earlier version of the operator. Its value is salted with
-  // the UID of the Controller, so it cannot be checked without an owner that is a Controller.
+  // The annotation kAnnotationDataHash is missing in keyrings of an earlier version of the operator. The value of the
+  // annotation is salted with the UID of the Controller, so the value cannot be checked if the keyring has no controller owner.
   const std::string_view note = out.meta->annotation(api::kAnnotationDataHash);
   const kube::OwnerReference* owner = out.meta->controller_owner();
   out.edited = !note.empty() && owner != nullptr &&

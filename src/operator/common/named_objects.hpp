@@ -15,20 +15,20 @@
 
 namespace op {
 
-/// A container that a field outside of the pod template configures: "spec.slurmd".
+/// A container that a field outside of the pod template configures, such as "spec.slurmd".
 struct NamedContainer {
   std::string_view path;
   const core::Json& container;
 };
 
-/// Returns the missing objects that are not optional, once each, with the field that names them. Reads all named objects
-/// through the recorder, so that each is watched.
+/// Returns one problem for each missing object, and each missing data key, that is not optional. The problem names the field
+/// that refers to the object. Reads all named objects through the recorder, so that the controller watches them.
 std::vector<Problem> missing_objects(kube::Recorder& recorder, const std::string& ns, const api::PodTemplate& pod_template,
                                      std::initializer_list<NamedContainer> containers);
 
 SecretFacts read_key(kube::Recorder& recorder, const std::string& ns, const KeyRef& ref);
-/// Returns the keyring of a Controller. It is not usable if it was edited, is being deleted, or does not show which key it is a
-/// copy of.
+/// Returns the facts about the keyring of a Controller. The keyring is not usable if somebody has edited it, if it is being
+/// deleted, or if it lacks the annotation with the digest of the copied key.
 SecretFacts read_keyring(kube::Recorder& recorder, const std::string& ns, const std::string& controller);
 
 }  // namespace op

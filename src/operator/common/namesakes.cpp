@@ -9,7 +9,8 @@
 namespace op {
 namespace {
 
-/// True if workers with these name prefixes may get equal names: a prefix equals the other one, or adds only digits to it.
+/// True if workers with these name prefixes can get equal names. This is so if the prefixes are equal, or if one is the other
+/// followed only by digits.
 bool may_meet(std::string_view a, std::string_view b) {
   if (a.size() > b.size()) std::swap(a, b);
   return b.starts_with(a) && b.find_first_not_of("0123456789", a.size()) == std::string_view::npos;
@@ -19,7 +20,8 @@ bool named_after_hosts(const kube::Object& nodeset) {
   return core::get_bool(nodeset.body, {"spec", "template", "spec", "hostNetwork"});
 }
 
-/// Reports whether the workers have the names of their Kubernetes nodes, so that the NodeSet's name is not part of them.
+/// Reports whether the workers have the names of their Kubernetes nodes, so that the names of the workers do not contain the
+/// NodeSet's name.
 bool bound_to_hosts(const kube::Object& nodeset) {
   return core::get_string(nodeset.body, {"spec", "scalingMode"}) == api::to_string(api::ScalingMode::kDaemonSet);
 }

@@ -18,8 +18,9 @@ namespace op {
 /// Returns the workers of a NodeSet.
 using WorkersOf = std::function<std::vector<kube::PodPtr>(const kube::Object& nodeset)>;
 
-/// Orders NodeSets with the same name in Slurm: the first one owns the name, with its NodeSet= and PartitionName= lines. A
-/// NodeSet with workers comes first, because slurmctld knows its workers under the name. Then the older one comes first.
+/// Orders NodeSets that have the same name in Slurm. The NodeSet that sorts first owns the name, and so the NodeSet= and
+/// PartitionName= lines of the name. NodeSets with workers sort before NodeSets without workers, because slurmctld already
+/// knows the workers under that name. Otherwise, older NodeSets sort first.
 struct Precedence {
   bool without_workers = true;
   core::WallTime created;
@@ -28,8 +29,8 @@ struct Precedence {
 };
 Precedence precedence(const WorkersOf& workers_of, const kube::Object& nodeset);
 
-/// Another NodeSet of the same Controller whose workers' names may collide with ours: the NodeSet "gpu" with two-digit ordinals
-/// and the NodeSet "gpu0" both have a worker gpu00.
+/// Another NodeSet of the same Controller whose workers' names can collide with ours. For example, the NodeSet "gpu" with
+/// two-digit ordinals and the NodeSet "gpu0" can both have a worker gpu00.
 struct Rival {
   std::string nodeset;
   std::set<std::string, std::less<>> nodes;  ///< The Slurm node names of the rival's workers.
@@ -39,7 +40,8 @@ struct Rival {
   bool claims_hosts = false;  ///< The rival takes precedence for all names of Kubernetes nodes: its scalingMode is DaemonSet.
   [[nodiscard]] bool takes(std::string_view node) const;
 };
-/// Returns `other` as a rival. `nodes` is empty if names cannot collide. No name is reserved if `self` takes precedence.
+/// Returns `other` as a Rival of `self`. If the names cannot collide, `nodes` is empty. If `self` takes precedence, or if
+/// `other` is being deleted, the Rival reserves no names.
 Rival rival(const WorkersOf& workers_of, const kube::Object& self, const kube::Object& other);
 
 }  // namespace op

@@ -1,4 +1,5 @@
-// Finds why the only pod of a StatefulSet of ours does not start, if its own status does not show it.
+// Finds out why the single pod of one of the operator's StatefulSets does not start, if the pod's status does not show the
+// reason.
 #pragma once
 
 #include <optional>
@@ -14,22 +15,23 @@
 
 namespace op {
 
-/// Returns the reason in events why an object of ours is not created. "": no event gives a reason. nullopt: it is too early, or
-/// the events are being read. No cache has events, so they are read live once the creation takes longer than it should.
-/// `ready`: the condition that is False while the object is missing, or null.
+/// Returns the note of the newest event about `object` with this `reason`. The note explains why something was not created. "":
+/// there is no such event. nullopt: `ready` is not False, it is too early to ask, or the events are being read. No cache has
+/// events, so the operator reads the events live, and only once the creation takes longer than it should. `ready`: the
+/// condition that is False until the creation succeeds, or null.
 [[nodiscard]] std::optional<std::string> told_by_events(const plan::Context& context, const api::Condition* ready,
                                                         std::string_view kind, const kube::ObjectMeta& object,
                                                         std::string_view reason, plan::Plan& plan);
 
 /// Returns a problem if the StatefulSet has not created its pod, for example because of a quota, an admission webhook or a
-/// missing service account. `set` may be null. `ready` is as in told_by_events.
+/// missing service account. `set` null: the StatefulSet does not exist. `ready` is as in told_by_events.
 [[nodiscard]] std::optional<Problem> find_missing_pod(const plan::Context& context, const api::Condition* ready,
                                                       const kube::Object* set, const std::vector<kube::PodPtr>& pods,
                                                       plan::Plan& plan);
 
-/// Returns a problem if the pod is on a lost Kubernetes node. Then only the last report of its kubelet is known, and the
-/// StatefulSet creates no new pod until the kubelet reports that the pod has ended. The problem is an error only if that report
-/// is overdue. `daemon`: the main container of the pod.
+/// Returns a problem if the pod's Kubernetes node does not respond. In that case, only the last report of the node's kubelet is
+/// known, and Kubernetes creates no new pod until the kubelet confirms that the pod has ended. The problem counts as an error
+/// only if this confirmation is overdue. `daemon`: the name of the pod's main container.
 [[nodiscard]] std::optional<Problem> find_lost_pod(const plan::Context& context, const std::vector<kube::PodPtr>& pods,
                                                    std::string_view daemon, plan::Plan& plan);
 

@@ -1,4 +1,4 @@
-// Renders what a NodeSet asks for in slurm.conf.
+// Renders the slurm.conf line of the partition of a NodeSet.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace op {
 
-/// Returns the line of the partition of a NodeSet with this name in Slurm. `config` is spec.partition.config. Error: all
-/// reasons why Slurm would reject the line.
+/// Returns the PartitionName= line of a NodeSet. `name`: the NodeSet's name in Slurm. `config`: spec.partition.config of the
+/// NodeSet. Error: all reasons why Slurm would reject the line.
 core::Result<slurm::conf::Entry> partition_line(std::string_view name, std::string_view config);
-/// Returns possible reasons why slurmctld refuses such a line: "; PartitionName: Nosuch ...". slurmctld reports the reason only
-/// in its log. "": none is known.
+/// Returns problems for which slurmctld might refuse the line of partition_line, such as "; PartitionName: Nosuch ...".
+/// slurmctld reports the actual reason only in its log. "": no problem is known.
 std::string partition_doubts(std::string_view name, std::string_view config);
 
 }  // namespace op

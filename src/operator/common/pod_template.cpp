@@ -10,8 +10,8 @@
 namespace op {
 namespace {
 
-/// Removes our alternative from `base` if the user sets another one in `over`. An object with alternatives, like a probe or a
-/// volume, has exactly one member apart from those in `kept`.
+/// Removes our alternative from `base` if the user sets a different alternative in `over`. Of the members that are not in
+/// `kept`, an object with alternatives, such as a volume, has exactly one.
 void drop_replaced_alternatives(core::Json& base, const core::Json& over, std::initializer_list<const char*> kept) {
   if (!base.is_object() || !over.is_object()) return;
   bool names_one = false;
@@ -34,7 +34,7 @@ void drop_replaced_probe_handler(core::Json& base, const core::Json& over) {
   }
 }
 
-/// Calls drop_replaced_alternatives for the items of a list that the user sets as well. An item is found by its name.
+/// Calls drop_replaced_alternatives for each item of our list whose name also occurs in the user's list.
 void drop_in_list(core::Json& base, const core::Json& over, const char* list) {
   if (!base.contains(list) || !over.contains(list) || !over[list].is_array()) return;
   for (const core::Json& wanted : over[list]) {

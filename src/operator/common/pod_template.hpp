@@ -2,8 +2,8 @@
 //
 // Users see one rule: what they write wins. Maps are merged; lists of named items (containers, env, volumes, ports) are merged
 // by name, volumeMounts by mountPath. args are appended to ours. A probe's handler, an env variable's source and a volume's
-// source replace ours. Null and empty lists change nothing, as with the Go operator, whose chart writes them wherever nothing
-// is set. The schema checks types, but nothing here relies on it.
+// source replace ours. Null and empty lists change nothing. The Go operator ignores them as well, because its chart writes them
+// for fields that are not set. The schema checks types, but this code does not rely on the schema.
 #pragma once
 
 #include <string>
@@ -15,26 +15,27 @@
 
 namespace op {
 
-/// Returns our container with the container of the user merged over it. The name stays ours.
+/// Returns `base`, our container, with `over`, the user's container, merged over it. The name of `base` stays.
 core::Json merge_container(core::Json base, const core::Json& over);
 
-/// Returns the container of the user with this name in the pod template, or null.
+/// Returns the user's container with this name in the pod template, or null.
 const core::Json* container_in(const api::PodTemplate& over, std::string_view name);
-/// Returns the image of this container: from the template, from `container` (the container of the user outside of the
-/// template), or `fallback`.
+/// Returns the image of the container `name`. An image in the pod template `over` takes precedence over an image in
+/// `container`, the user's container in a field outside of the template. If neither has an image, returns `fallback`.
 std::string container_image(const api::PodTemplate& over, std::string_view name, const core::Json& container,
                             std::string_view fallback);
 
-/// Returns {"metadata", "spec"}: the pod spec with the template of the user merged over it. The pods also get the labels and
-/// annotations of the owner, except those that belong to tools; those of the template override them. `labels` and `annotations`
-/// cannot be overridden: selectors depend on the labels.
+/// Returns {"metadata", "spec"}. The spec is `pod_spec` with the user's template `over` merged over it. The metadata has the
+/// labels and annotations of `owner`, except those of tools. Labels and annotations of `over` override the owner's. `labels`
+/// and `annotations` override both, because selectors depend on the labels.
 core::Json merge_pod_template(core::Json pod_spec, const api::PodTemplate& over, const kube::ObjectMeta& owner,
                               const kube::StringMap& labels, const kube::StringMap& annotations);
 
-/// Return a source of a projected volume: {"configMap": {"name", "items"}}, or {"secret": ...} with the same members.
+/// These functions return a source of a projected volume: {"configMap": {"name", "items"}} or {"secret": {"name", "items"}}.
 core::Json project_config_map(std::string_view name, const core::Json& items = nullptr, bool optional = false);
 core::Json project_secret(std::string_view name, std::string_view key, std::string_view path);
-/// Returns a volume with these sources. Only root can read the files, unless `mode` says otherwise.
+/// Returns a projected volume with these sources. `mode`: the permissions of the files. By default, only root can read the
+/// files.
 core::Json projected_volume(std::string_view name, core::Json sources, int mode = 0600);
 core::Json read_only_mount(std::string_view volume, std::string_view path, std::string_view sub_path = "");
 

@@ -28,7 +28,7 @@ std::string label(const Json& object, std::string_view name) {
 
 // --- Terms of the object ---
 
-/// The object is being deleted already: the user or the operator, for example, has deleted it.
+/// The object is already being deleted, for example because the user or the operator has deleted it.
 Clause ending() {
   return {"ending", "has(oldObject.metadata.deletionTimestamp)", [](const Deletion& d) { return terminating(d.object); }};
 }
@@ -40,7 +40,8 @@ Clause ended() {
           }};
 }
 
-/// The pod has no node, so nothing runs in it. On a node, slurmd may run jobs before the kubelet has reported any container.
+/// The pod is not bound to a node, so nothing runs in the pod. On a node, slurmd may run jobs before the kubelet has reported
+/// any container.
 Clause never_started() {
   return {"neverStarted", "oldObject.spec.?nodeName.orValue('') == ''", [](const Deletion& d) {
             return core::get_string(d.object, {"spec", "nodeName"}).empty();
@@ -63,7 +64,7 @@ Clause released() {
           }};
 }
 
-/// The object is no worker. Workers have a policy of their own.
+/// The object is not a worker. Workers have their own policy.
 Clause no_worker() {
   return {"no-worker",
           "request.resource.resource != 'pods' || oldObject.metadata.labels[" + literal(api::kLabelName) +
@@ -143,9 +144,9 @@ Clause unneeded(std::vector<Clause> needed) {
 
 // --- The policies ---
 
-/// The deletion of a NodeSet, a Controller or a namespace makes Kubernetes' controllers delete the pods, with or without jobs.
-/// The operator deletes drained workers itself. This policy refuses deletions by Kubernetes' controllers until the operator has
-/// recorded in an annotation of the pod why it may be deleted.
+/// If a NodeSet, a Controller or a namespace is deleted, Kubernetes' controllers delete the pods, even while jobs run in the
+/// pods. This policy refuses these deletions until the operator has recorded, in an annotation of the pod, why the pod may be
+/// deleted. The operator itself deletes drained workers.
 AdmissionPolicy workers() {
   return {.name = "workers",
           .deleters = Deleters::kCleaners,
@@ -177,9 +178,9 @@ AdmissionPolicy busy(std::string name, Deleters deleters) {
                  std::string(api::kAnnotationPodRelease) + "=true"};
 }
 
-/// Returns the common part of the policies below. They refuse deletions of objects that drains need, while a Controller with
-/// deletionPolicy Drain, a RestApi, or their namespace is being deleted. They fail open, because without the custom resource
-/// definitions nothing is left to drain.
+/// Returns the common part of the policies below. These policies refuse deletions of objects that are needed to drain workers,
+/// while a Controller with deletionPolicy Drain, a RestApi, or their namespace is being deleted. The policies fail open,
+/// because without the custom resource definitions nothing is left to drain.
 AdmissionPolicy kept(std::string name, const kube::Resource& params, std::vector<std::string> apps) {
   AdmissionPolicy out{.name = std::move(name),
                       .deleters = Deleters::kCleaners,
@@ -197,7 +198,8 @@ AdmissionPolicy kept(std::string name, const kube::Resource& params, std::vector
   return out;
 }
 
-/// Keeps the children of a Controller that drains. The policy selects them by label, so other objects cost no evaluation.
+/// Refuses deletions of the children of a Controller that drains. The policy selects them by label, so other objects cost no
+/// evaluation.
 AdmissionPolicy clusters() {
   AdmissionPolicy out = kept("clusters", resources::kController,
                              {std::string(kAppController), std::string(kAppBackup), std::string(kAppRestApi),
@@ -209,7 +211,8 @@ AdmissionPolicy clusters() {
   return out;
 }
 
-/// Keeps the RestApis of a Controller that drains. The policy does not select them by label, because users choose their labels.
+/// Refuses deletions of the RestApis of a Controller that drains. The policy does not select RestApis by label, because users
+/// choose the labels.
 AdmissionPolicy restapis() {
   AdmissionPolicy out = kept("restapis", resources::kController, {});
   out.groups = {std::string(api::kGroup)};

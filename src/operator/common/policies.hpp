@@ -1,5 +1,5 @@
-// The chart's admission policies. They restrict who may delete workers, and the objects without which workers cannot be
-// drained. Each policy is declared once: slurm-operator-gen writes it in CEL for the chart
+// The chart's admission policies. They restrict who may delete workers, and who may delete the objects that are needed to drain
+// workers. Each policy is declared once: slurm-operator-gen writes it in CEL for the chart
 // (charts/slurm-operator/files/admission-policies.yaml), and the simulator evaluates the same clauses. Parts that depend on the
 // chart's values (names, users, namespaces and actions) are in the chart's templates.
 #pragma once
@@ -15,7 +15,7 @@
 
 namespace op {
 
-/// A deletion that a policy evaluates, with the variables of CEL.
+/// A request to delete an object, with the values that the CEL expressions of a policy can read.
 struct Deletion {
   const kube::Resource& resource;
   std::string user;
@@ -56,8 +56,8 @@ struct AdmissionPolicy {
   std::vector<Clause> conditions{};        ///< matchConditions: the policy applies to deletions that meet all of these.
   std::vector<Clause> passes;              ///< The deletion is allowed if any of these clauses holds.
   bool variables = false;                  ///< The CEL declares `passes` as named variables, not inline.
-  std::string subject;  ///< How the message names the parameter, or the object of a policy without parameters.
-  std::string message;  ///< The message after the object's name.
+  std::string subject;  ///< The first word of the message, such as "worker". The name of the parameter or object follows.
+  std::string message;  ///< The part of the message after that name.
 
   /// Reports whether the policy applies to the deletion of this object by a user in `deleters`.
   [[nodiscard]] bool concerns(const Deletion& deletion) const;

@@ -1,4 +1,4 @@
-// Executes the act of operator/common/ports.hpp.
+// Executes ReachPort, the act of operator/common/ports.hpp.
 #pragma once
 
 #include <functional>

@@ -8,11 +8,13 @@
 
 namespace op {
 
-/// Returns a TCP port of a Service. `target`: the name of the container's port. `node_port` 0: none requested.
+/// Returns a TCP port of a Service. `target`: the name of the container's port. `node_port` 0: the user requests no particular
+/// node port.
 core::Json service_port(std::string_view name, int port, std::string_view target, int node_port = 0);
 
-/// Returns `base` with the user's ServiceSpec merged over it, and then our selector and ports. Users may add to these but not
-/// replace them. Drops externalIPs, with which a user of a namespace could take over traffic of others (CVE-2020-8554).
+/// Returns `base` with `over`, the user's ServiceSpec, merged over it, and with our `selector` and `ports`. Users can add
+/// labels and ports to ours, but cannot replace ours. Drops externalIPs, because with externalIPs a user of one namespace could
+/// take over the traffic of other namespaces (CVE-2020-8554).
 core::Json merge_service_spec(core::Json base, const core::Json& over, const kube::StringMap& selector, core::Json ports);
 
 }  // namespace op

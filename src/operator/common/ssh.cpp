@@ -19,8 +19,8 @@ std::string host_key_name(const char* type) {
   return fmt::format("ssh_host_{}_key", type);
 }
 
-/// True if the line has a public key. Like sshd, looks for a key type that is followed by base64 whose data begins with the
-/// same type. Options may precede the type.
+/// True if the line has a public key. Like sshd, looks for a key type followed by base64 text whose decoded data begins with
+/// this key type. Options may precede the type.
 bool is_public_key(std::string_view line) {
   std::vector<std::string> words(1);
   bool quoted = false;
@@ -46,7 +46,7 @@ bool is_public_key(std::string_view line) {
 struct UsersLines {
   std::string_view outside;  ///< The lines before the first Match block.
   std::string_view blocks;   ///< The Match blocks and everything after them.
-  /// Keywords that apply to everybody, in lower case. A subsystem is listed with its name: "subsystem sftp".
+  /// The keywords that the user sets for all users, in lower case. A subsystem is listed with its name: "subsystem sftp".
   std::set<std::string, std::less<>> said;
 };
 

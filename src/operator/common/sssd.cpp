@@ -13,16 +13,17 @@ constexpr std::string_view kPipesVolume = "sssd-pipes";
 constexpr std::string_view kPipes = "/var/lib/sss/pipes";
 
 /// SSSD and its clients require that SSSD's file, directories and sockets belong to root. But in a pod with an fsGroup, volumes
-/// have that group, and new files inherit it, so the script sets the owner. It restarts SSSD when SSSD ends. It runs SSSD in
-/// the background and waits, because a shell handles TERM at once only while it waits.
+/// have that group, and new files inherit the group. So the script sets the owner. The script also restarts SSSD when SSSD
+/// ends. It runs SSSD in the background and waits, because a shell handles TERM at once only while the shell waits.
 constexpr std::string_view kRun =
     "trap 'kill $! || true; exit 0' TERM\n"
     "until install -m 0600 /mnt/sssd/sssd.conf /etc/sssd/sssd.conf; do sleep 2 & wait $!; done\n"
     "cd /var/lib/sss/pipes && mkdir -p private && chown 0:0 . private && chmod 00755 . && chmod 00750 private\n"
     "while true; do sssd -i --logger=stderr & wait $!; sleep 2 & wait $!; done\n";
 
-/// Waits until SSSD answers, for 30 s at most. The daemon starts afterwards and soon needs the groups of its partitions. It
-/// starts even if SSSD does not answer, because a daemon without users is better than none.
+/// Waits until SSSD answers, for 30 s at most. The daemon's container starts after this wait, and the daemon soon needs the
+/// groups of its partitions. If SSSD does not answer, the container starts anyway, because a daemon without users is better
+/// than no daemon.
 constexpr std::string_view kAnswers =
     "n=0; until [ -S /var/lib/sss/pipes/nss ] || [ $n = 150 ]; do n=$((n + 1)); sleep 0.2; done";
 

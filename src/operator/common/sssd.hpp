@@ -15,14 +15,15 @@ namespace op {
 
 inline constexpr std::string_view kSssdVolume = "sssd-conf";
 
-/// Returns the volume with the key of the Secret as sssd.conf. If `optional`, the pod starts without the Secret and gets the
-/// file once the Secret exists.
+/// Returns a volume with the file sssd.conf, whose content is the Secret data that `ref` names. If `optional` is true, the pod
+/// can start while the Secret is missing, and gets the file once the Secret exists.
 core::Json sssd_volume(const api::SecretKeySelector& ref, bool optional = false);
-/// Returns the mount from which SSSD reads its file. The file is not refreshed in a running container.
+/// Returns the volume mount of /etc/sssd/sssd.conf. If the Secret changes, a running container still has the old file.
 core::Json sssd_mount();
 
-/// Adds the sidecar to a pod spec, for the first of its containers, and the check whether SSSD accepts the file (check.hpp).
-/// `image`: one with SSSD, unless `over`, the user's template, sets another image for the sidecar.
+/// Adds two init containers to a pod spec: the SSSD sidecar, which serves the first container of the pod, and the check whether
+/// SSSD accepts sssd.conf (check.hpp). `image` must have SSSD, unless the user's template `over` sets another image for the
+/// sidecar.
 void add_sssd_sidecar(core::Json& pod, const api::SecretKeySelector& ref, const std::string& image,
                       const api::PodTemplate& over);
 

@@ -9,11 +9,12 @@
 namespace op {
 namespace {
 
-/// The name of the topology that Slurm has without a topology.yaml, so that topology strings stay valid without the file.
+/// The name that Slurm gives its topology if there is no topology.yaml. With this name, topology strings stay valid without the
+/// file.
 constexpr std::string_view kTopologyName = "default";
 constexpr std::size_t kMaxName = 64;
 constexpr std::size_t kHashLength = 10;
-/// The characters that a name may have. In Slurm's hostlists of names, other characters have a special meaning.
+/// The characters that are allowed in the name of a unit. Other characters have a special meaning in Slurm's hostlists.
 constexpr std::string_view kNameAllowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/";
 constexpr std::string_view kSwitch = "      - switch: ", kChildren = "        children: ", kBlock = "      - block: ";
 
@@ -24,8 +25,8 @@ std::vector<std::string> split(std::string_view text, char at) {
   return out;
 }
 
-/// Returns the units of a topology string, from the widest to the narrowest. Empty: the string does not have the form of those
-/// that the operator makes from labels.
+/// Returns the units of a topology string, from the widest to the narrowest. Empty: the string does not have the form of the
+/// strings that the operator makes from labels.
 std::vector<std::string> way_of(std::string_view topology) {
   std::vector<std::string> out = split(topology, ':');
   if (out.empty() || out.front() != kTopologyName) return {};

@@ -1,4 +1,4 @@
-// Maps changed objects to the keys that they wake, for several controllers; see slinky/wiring.hpp.
+// Functions with which several controllers map a changed object to the keys to reconcile; see slinky/wiring.hpp.
 #pragma once
 
 #include <functional>
@@ -12,8 +12,8 @@
 
 namespace op {
 
-/// Returns a mapper for the pods, or other children, of an app such as kAppRestApi. It maps a child to the object that the
-/// child belongs to according to its labels.
+/// Returns a mapper for the pods, or other children, of an app such as kAppRestApi. The mapper maps a child to the object that
+/// the instance label of the child names.
 template <class Record = kube::PodRecord>
 [[nodiscard]] kube::Mapper<Record> instance_of(std::string_view app) {
   return [app](const Record& record) -> Keys {
@@ -26,12 +26,13 @@ template <class Record = kube::PodRecord>
 /// for this Controller.
 [[nodiscard]] std::function<Keys(const kube::Object&)> of_owner(std::function<Keys(const kube::Key&)> of_controller);
 
-/// Wakes the keys that `of_controller` returns for a Controller that is being deleted, each time one of its workers appears or
-/// is gone: objects of the cluster may wait until the last worker is gone.
+/// While a Controller is being deleted, wakes the keys that `of_controller` returns for this Controller, each time one of the
+/// Controller's workers appears or is gone. The keys need this because objects of the cluster can wait until the last worker is
+/// gone.
 void wake_on_last_workers(Wiring& wiring, const run::Controller& who, kube::Cache<kube::PodRecord>& pods,
                           const kube::Cache<kube::Object>& controllers, std::function<Keys(const kube::Key&)> of_controller);
 
-/// The NodeSets of the cluster that own the changed Slurm nodes, by their features.
+/// The NodeSets of a cluster to which the changed Slurm nodes belong, according to the features of the nodes.
 struct Claims {
   std::vector<kube::Key> nodesets;
   bool unclaimed = false;  ///< A changed node has no feature of these NodeSets and may belong to any of them.

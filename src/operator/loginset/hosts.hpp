@@ -1,6 +1,6 @@
 // Publishes the host names of login pods in DNS. When a job step ends, slurmctld connects to the host of srun by its host name,
-// and is blocked while it resolves that name. DNS has no names for pods of Deployments. So an EndpointSlice adds them to the
-// headless Service of the workers, because slurmctld resolves host names in the domain of that Service.
+// and is blocked while it resolves that name. DNS has no names for pods of Deployments. So the operator makes an EndpointSlice
+// that adds the login pods to the headless Service of the workers. slurmctld resolves host names in the domain of this Service.
 //
 // Folder src/operator/loginset: the controller of LoginSets. Uses operator/common, and no other controller.
 #pragma once
@@ -14,7 +14,8 @@ namespace op::loginset {
 /// Builds the EndpointSlice. It has no endpoints if no login pod has a host name to publish.
 core::Json build_hosts(const Observed& observed);
 
-/// Applies the EndpointSlice if slurmctld runs in Kubernetes and a login pod has a host name to publish. Otherwise deletes it.
+/// Applies the EndpointSlice if slurmctld runs in Kubernetes and a login pod has a host name to publish. Otherwise deletes the
+/// EndpointSlice.
 void plan_hosts(const Observed& observed, plan::Plan& plan);
 
 }  // namespace op::loginset

@@ -1,5 +1,5 @@
-// The controller of LoginSets: the login nodes of a Controller. A key is the "ns/name" of a LoginSet. declaration.cpp says
-// which changes wake the controller.
+// The controller of LoginSets. A LoginSet requests the login nodes of a Controller. The controller reconciles each LoginSet by
+// its "ns/name". declaration.cpp lists the changes that wake the controller.
 #pragma once
 
 #include <memory>

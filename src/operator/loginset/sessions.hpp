@@ -16,8 +16,9 @@ namespace op::loginset {
 
 inline constexpr std::string_view kSessions = "sessions";
 
-/// A function for sh. `count` sets $n to the number of SSH sessions, of connections without a session (`ssh -J`, `ssh -N`), and
-/// of processes srun, salloc and sattach, which may outlive a session, as in tmux. It fails if it cannot see processes.
+/// The shell function `count`. It sets $n to a sum: the SSH sessions, the SSH connections without a session (`ssh -J`, `ssh
+/// -N`), and the processes srun, salloc and sattach, which can outlive a session, as in tmux. The function fails if it cannot
+/// see any process.
 inline constexpr std::string_view kCount =
     R"sh(count() { n=0; seen=; for p in /proc/[0-9]*; do c=; { read -r c <"$p/comm"; } 2>/dev/null; [ -z "$c" ] || seen=1;)sh"
     // The command line of sshd (sshd-session from OpenSSH 9.8 on) is "sshd: alice@pts/0" for a session, "sshd: alice" for a
@@ -28,8 +29,8 @@ inline constexpr std::string_view kCount =
 
 /// Returns the commands with which the readiness probe reports the number of sessions.
 std::string report_script();
-/// Return the sidecar that writes the number of sessions to its log, the volume that it reads the number from, and the mount of
-/// this volume for the sidecar and the container `login`.
+/// These functions return the sidecar that writes the number of sessions to its log, the volume from which the sidecar reads
+/// the number, and the mount of this volume in the sidecar and in the container `login`.
 core::Json sessions_sidecar();
 core::Json sessions_volume();
 core::Json sessions_mount();
@@ -38,9 +39,10 @@ core::Json sessions_mount();
 using Count = std::optional<int>;
 Count read_count(const plan::Facts& facts, const kube::PodRecord& pod);
 
-/// Ranks the pods for deletion. Call it before the Deployment is applied. `changes`: the apply would change the Deployment, so
-/// pods may be deleted. If so, and during a rollout, reads the number of sessions on the pods and makes ReplicaSets delete the
-/// pods with the fewest sessions first. Returns true if the Deployment may be applied: the pods are ranked or need no rank.
+/// Ranks the pods for deletion. Call rank_pods before the Deployment is applied. `changes`: the apply would change the
+/// Deployment, so Kubernetes might delete pods. If `changes` is true, and during a rollout, reads the number of sessions on the
+/// pods, and makes ReplicaSets delete the pods with the fewest sessions first. Returns true if the Deployment can be applied in
+/// this pass, because the pods are ranked or need no rank.
 bool rank_pods(const Observed& observed, bool changes, plan::Plan& plan);
 
 /// Reads the sessions of terminating pods, and returns a problem for each pod that waits for its sessions.

@@ -1,5 +1,5 @@
-// The controller of RestApis: the slurmrestd of a Controller. A key is the "ns/name" of a RestApi. declaration.cpp says which
-// changes wake the controller.
+// The controller of RestApis. A RestApi requests the slurmrestd of a Controller. The controller reconciles each RestApi by its
+// "ns/name". declaration.cpp lists the changes that wake the controller.
 //
 // Folder src/operator/restapi: the controller of RestApis. Uses operator/common, and no other controller.
 #pragma once

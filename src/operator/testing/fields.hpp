@@ -16,27 +16,28 @@
 
 namespace op::testing {
 
-/// The result of a spec once nothing is left to do.
+/// The state of a world after a spec was applied and the controller has nothing left to do.
 struct State {
-  core::Json all;            ///< The input of the next plan, and everything else that shows what the spec asks for.
+  core::Json all;            ///< All objects, and everything else that can show an effect of the spec.
   std::string not_acted_on;  ///< The message of the condition FieldsNotActedOn.
 };
 
-/// Returns the state after each of these specs, which are applied in turn to one new world.
+/// Applies the specs one after the other to one new world, and returns the state after each spec.
 using States = std::function<std::vector<State>(const std::vector<core::Json>& specs)>;
 
 /// Findings by field: "no effect"; "told" if FieldsNotActedOn lists the field; otherwise a description of the error. A field
 /// that has an effect has no finding.
 using Findings = std::map<std::string, std::string>;
 
-/// Sets, changes and removes each field in turn, at every depth, including fields that `base` lacks, and reverts each change.
-/// `base` should set fields that enable others, to values other than the defaults. Parts with arbitrary content, such as pod
-/// templates, count as one field. Fields that cannot be changed are compared between worlds, and so are `fixed` fields, which
-/// only matter at creation.
+/// Tests each field at every depth, including fields that `base` lacks: sets, changes and removes the field, and reverts each
+/// change. `base` should set fields that enable other fields, to values other than the defaults. A part with arbitrary content,
+/// such as a pod template, counts as one field. A field that the CRD does not allow to change is tested by a comparison of two
+/// worlds. So are the `fixed` fields, which have an effect only when an object is created.
 Findings field_findings(const char* kind, const core::Json& base, const States& states,
                         const std::vector<std::string>& fixed = {});
 
-/// Returns States that apply the specs to one world. `begin` creates it for the first spec. `ask` returns the state of a spec.
+/// Makes a States function. `begin` creates the world with the first spec. `ask` applies a spec to the world, and returns the
+/// state.
 template <class W>
 States in_turn(std::function<W(const core::Json&)> begin, std::function<State(W&, const core::Json&)> ask) {
   struct Begun {
@@ -62,7 +63,7 @@ States in_turn(std::function<W(const core::Json&)> begin, std::function<State(W&
 /// Removes the versions and times of writes, which differ between two writes of the same content.
 core::Json without_versions(core::Json json);
 
-/// Plans and carries out until two plans in a row are empty, at most 60 times. Calls `kubelet` after each pass.
+/// Makes plans and carries them out until two plans in a row are empty, at most 60 times. Calls `kubelet` after each plan.
 template <class Controller>
 void settle(
     World& world, const kube::Key& key, const std::function<void()>& kubelet = [] {}) {

@@ -1,5 +1,5 @@
-// Documents for tests of containers, pod specs and Service specs. The operator passes these on unchecked, so they may contain
-// anything. A pass must continue and report the parts that are wrong.
+// Documents for tests with users' containers, pod specs and Service specs. The operator passes these on unchecked, so these can
+// contain anything. Whatever they contain, a pass must continue, and must report the parts that are wrong.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -48,7 +48,7 @@ inline Json some_pod(const char* container) {
 inline const Json kSomeService =
     Json::parse(R"({"port": 1, "spec": {"selector": {"a": "b"}, "ports": [{"name": "p", "port": 1}]}})");
 
-/// Collects the JSON pointers of all values in `json`, which is at `at`, including `at` itself.
+/// Adds to `out` the JSON pointers of `json`, whose own pointer is `at`, and of all values inside `json`.
 inline void places(const Json& json, const Json::json_pointer& at, std::vector<Json::json_pointer>& out) {
   out.push_back(at);
   if (json.is_object()) {

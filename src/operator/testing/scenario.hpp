@@ -87,14 +87,16 @@ inline void check_keys(const core::Json& object, const std::vector<std::string_v
   }
 }
 
-/// Returns the only key and value of an action, as in `- advance: 600`. Throws std::invalid_argument for any other number.
+/// Returns the only key and value of an action such as `- advance: 600`. Throws std::invalid_argument unless the action has
+/// exactly one key.
 inline std::pair<std::string, core::Json> only_item(const core::Json& action) {
   if (action.size() != 1) throw std::invalid_argument("not one action: " + action.dump());
   return {action.begin().key(), action.begin().value()};
 }
 
-/// The value of `run:` in a step: the maximum number of passes, and whether nothing may be left to do after them. "settle", the
-/// default, means 25 passes after which nothing may be left. "once" means 1 pass, "none" means 0.
+/// The value of `run:` in a step. `passes`: the maximum number of passes. `must_rest`: the test fails if something is left to
+/// do after these passes. "settle", the default, means 25 passes with must_rest. "once" means 1 pass, and "none" means 0
+/// passes, both without must_rest.
 struct Run {
   int passes = 25;
   bool must_rest = true;
@@ -136,8 +138,8 @@ std::string read_state(const std::string& text, Flags& flags) {
   return base;
 }
 
-/// Reads `node: {name, state, reason, comment, features, topology, started, weight, address, hostname}`. Changes the members
-/// that are given, and keeps the others. An example of a state is "IDLE+DRAIN".
+/// Reads `node: {name, state, reason, comment, features, topology, started, weight, address, hostname}`. Changes only the given
+/// members. An example of a state is "IDLE+DRAIN".
 inline void read_node(slurm::Node& node, const core::Json& want) {
   check_keys(want, {"name", "state", "reason", "comment", "features", "topology", "started", "weight", "address", "hostname",
                     "cpus", "memory", "gres", "partitions"});
@@ -220,7 +222,7 @@ inline void expect_events(const core::Json& want, const std::vector<std::string>
   for (std::size_t i = 0; i < want.size(); ++i) EXPECT_TRUE(matches(want[i].get<std::string>(), events[i])) << events[i];
 }
 
-/// Compares all existing things with `want`, by name. `text` describes a thing as scenarios do.
+/// Compares all existing things with `want`, by name. `text` returns the description of a thing, in the notation of scenarios.
 template <class Things, class Text>
 void expect_each(const core::Json& want, const Things& things, const Text& text) {
   for (const auto& [name, thing] : things) EXPECT_TRUE(want.contains(name)) << "unexpected: " << name;

@@ -1,5 +1,5 @@
-// A Kubernetes and a Slurm in memory, for scenarios of single controllers. The objects of Kubernetes are JSON documents, which
-// the real caches and observers read. The acts of plans are carried out on them one by one.
+// Kubernetes and Slurm in memory, for scenarios that test one controller. The objects of Kubernetes are JSON documents, which
+// the real caches and observers read. The acts of a plan change these documents one by one.
 //
 // The world is not a simulator: it has no garbage collection and no kubelet, and time passes only when a scenario advances it.
 // The simulator in sim/ has a garbage collector, kubelets and a clock.
@@ -61,7 +61,7 @@ class World {
   std::vector<slurm::accounting::Cluster> registered;  ///< The clusters that slurmdbd has.
   std::string refusal = "error: bad line";
   std::string bad_text;  ///< Not empty: slurmctld refuses a slurm.conf that contains this text, even with kObeys.
-  /// Live reads and writes of this "Kind/name" fail with this error.
+  /// Errors by "Kind/name". Live reads and writes of such an object fail with its error.
   std::map<std::string, core::Error> faults;
   std::vector<std::string> events;  ///< The events so far: "Warning ConfigRefused: note".
 
@@ -105,7 +105,7 @@ class World {
     }
   }
 
-  /// Cuts the object's watch. Until mend() is called, the cache shows the object, or its absence, as it is now.
+  /// Cuts the object's watch. Until mend() is called, the cache shows the object, or its absence, as at the time of this call.
   void cut(const std::string& kind, const kube::Key& key) {
     const Json* now_shown = find(kind, key);
     cut_[{kind, key}] = now_shown == nullptr ? std::nullopt : std::optional(*now_shown);
@@ -137,7 +137,8 @@ class World {
     return out;
   }
 
-  /// Sets whether Slurm is polled. While it is not, its present state remains the last answer and becomes old.
+  /// Sets whether the operator polls Slurm. While it does not, its snapshot stays the one at the time of this call, and becomes
+  /// old.
   void poll(bool polls) {
     last_answer_ = nullptr;
     if (!polls) last_answer_ = snapshot();
@@ -224,7 +225,7 @@ class World {
     objects_[id] = std::move(document);
   }
 
-  /// Returns all objects as the caches show them. An object whose watch is cut is shown as it was at that time.
+  /// Returns all objects as the caches show them. An object whose watch is cut is shown as it was when the watch was cut.
   [[nodiscard]] std::vector<const Json*> shown() const {
     std::map<Id, const Json*> by_id;
     for (const auto& [id, document] : objects_) by_id[id] = &document;

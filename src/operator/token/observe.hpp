@@ -1,6 +1,6 @@
-// The controller of Tokens: a Slurm JWT for one user, in a Secret. A key is the "ns/name" of a Token. declaration.cpp says
-// which changes wake the controller. It reads the Secrets of the key and of the token through the recorder, so changes of these
-// Secrets wake it as well.
+// The controller of Tokens. A Token requests a Secret with a Slurm JWT for one user. The controller reconciles each Token by
+// its "ns/name". declaration.cpp lists the changes that wake the controller. The controller reads two Secrets through the
+// recorder: the Secret with the signing key, and the Secret with the JWT. So changes of these Secrets also wake the controller.
 //
 // Folder src/operator/token: the controller of Tokens. Uses operator/common, and no other controller.
 #pragma once

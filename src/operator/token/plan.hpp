@@ -1,8 +1,8 @@
-// Plans what a Token needs: mints the JWT once, again after four fifths of its lifetime, and at once when its key, user or
-// lifetime changes.
+// Plans what a Token needs. The operator mints the JWT once, again after four fifths of the lifetime of the JWT, and at once
+// when the signing key, the user or the lifetime changes.
 //
-// If the token moves to another Secret, the previous Secret is deleted once the new one has a token. If the token moves within
-// the Secret, the previous data key is removed.
+// If spec.secretRef names another Secret, the operator deletes the previous Secret once the new Secret has a token. If
+// spec.secretRef names another data key of the Secret, the operator removes the previous data key.
 //
 // Labels and annotations of the Token are copied to the Secret and kept up to date.
 //
