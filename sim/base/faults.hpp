@@ -84,8 +84,8 @@ class Faults {
   /// Returns the number of writes so far.
   [[nodiscard]] std::uint64_t writes() const { return writes_; }
 
-  /// Return the fault of this request, the fault of the next piece, and whether to withhold the next bookmark. Transports call
-  /// these functions.
+  /// Transports call these functions. They return the fault of a request, the fault of the next piece of a stream, and whether
+  /// to withhold the next bookmark.
   Fault decide(const net::HttpRequest& request);
   StreamFault decide_piece();
   bool withhold_bookmark();

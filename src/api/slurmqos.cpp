@@ -20,9 +20,9 @@ constexpr const char* kFraction = R"(^(default|[0-9]+(\.[0-9]+)?)$)";
 constexpr const char* kSeconds =
     R"(^(default|0|[0-9]+(:[0-9]+){1,2}|[0-9]+-[0-9]+(:[0-9]+){0,2}|([0-9]+(\.[0-9]+)?(ms|s|m|h))+)$)";
 
-/// Returns a field of TRES limits whose values can also be expressions. GrpTRESMins and MaxTRESMinsPerJob do not allow
-/// expressions: slurmctld ends jobs that exceed these limits (`_qos_job_time_out` in its acct_policy.c), so draining a node
-/// would end jobs.
+/// Returns a field of TRES limits whose values can also be expressions. The value of an expression follows the number of nodes
+/// in service. GrpTRESMins and MaxTRESMinsPerJob do not allow expressions: slurmctld ends running jobs that exceed these limits
+/// (`_qos_job_time_out` in its acct_policy.c). Draining a node would lower such a limit, and so end jobs.
 Field follows(std::string name, TresMap QosLimits::*member, const std::string& text) {
   Field out = tres(std::move(name), member, text);
   core::Json& item = out.limits["additionalProperties"];

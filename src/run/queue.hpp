@@ -103,7 +103,7 @@ class WorkQueue {
   QueueOptions options_;
   Share share_;
   std::map<WorkKey, Item> items_;
-  std::map<std::string, Ready> ready_;  ///< By share, none empty. Sorted by rank, then by when they got ready.
+  std::map<std::string, Ready> ready_;                    ///< Maps each share that has ready keys to them, in order.
   std::set<std::pair<core::MonoTime, WorkKey>> waiting_;  ///< Sorted by due time.
   std::set<WorkKey> processing_;
   std::map<WorkKey, int> failures_;

@@ -38,8 +38,8 @@ using slinky::is_external;
 /// because a job asks Slurm for GPUs of any kind.
 [[nodiscard]] std::vector<std::string> gpu_resources_of(const kube::SchedulingNodeRecord& node);
 
-/// Returns the wanted features of the Slurm node: those of the partitions in the wish, without those of other partitions of
-/// Slurm. Features that are not names of partitions stay.
+/// Returns the features that the Slurm node should have: the names of the partitions in `wish` are added, the names of all
+/// other partitions of Slurm are obsolete. Features that are not names of partitions do not change.
 [[nodiscard]] slurm::OwnFeatures features_of(const slurm::NodeWish& wish, const slurm::Snapshot& snapshot);
 
 }  // namespace bridge::nodes

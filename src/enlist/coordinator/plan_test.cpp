@@ -396,7 +396,7 @@ TEST_F(WordsPlanTest, ADrainIsNotForgottenWhenSlurmRefusesTheWords) {
   EXPECT_EQ(recorded(plan()).marks.reason, "broken disk");
 }
 
-/// A node in service whose own parameters are some that Slurm can change while slurmd runs.
+/// A node in service. Slurm can change all of the node's own parameters while slurmd runs.
 struct LiveWordsTest : NodePlanTest {
   LiveWordsTest() {
     record.state = {"MIXED", {}};

@@ -240,8 +240,8 @@ struct Decision {
 /// Decides what is offered next. `pools`: all pools that the file must contain.
 Decision decide(const PoolsObserved& observed, const Pools& pools, rollout::State now, const std::optional<std::string>& loaded,
                 plan::Plan& plan) {
-  // A rotation of the auth key must not fail because of a pool that slurmctld refuses. Therefore, after a refusal, another key
-  // revision is offered with the pools that slurmctld has accepted and runs with, before other pools are.
+  // A pool that slurmctld refuses must not end a rotation of the auth key. So after a refusal, a new key revision is offered
+  // together with the pools that slurmctld already runs with. Changed pools are offered after that.
   const std::string before = accepted_text(now), with_key = with_key_revision(before, observed.key_mark);
   const bool key_first = !before.empty() && key_revision_of(before) != observed.key_mark && loaded == now.accepted_hash &&
                          (!now.refused_hash.empty() || now.offered_hash == hash_of(with_key));

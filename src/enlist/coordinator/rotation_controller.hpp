@@ -26,7 +26,7 @@ namespace enlist {
 
 class RotationController final : public run::TypedController<RotationObserved> {
  public:
-  /// `own_host`: the name of this host, to find it among the SlurmctldHosts. `wake` starts a pass for the key.
+  /// `own_host`: the name of this host, to find it among the SlurmctldHosts. `wake` starts a pass for a work key.
   RotationController(core::Loop& loop, Store& store, slurm::Clusters& clusters, slurm::ClusterKey cluster, SlurmFiles& files,
                      std::string own_host, std::function<void(const run::Key&)> wake);
 

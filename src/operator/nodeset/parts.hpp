@@ -226,8 +226,8 @@ using RevisionHashes = std::set<std::string, std::less<>>;
 /// True if the worker has the newest template but its Slurm node does not, because slurmd has registered again or because the
 /// template was changed back.
 [[nodiscard]] bool has_drifted(const View& view, const Worker& worker);
-/// True if the node got, or is about to get, a newer template in place. If slurmd restarts, it registers with the --conf of
-/// the template with which its pod was created.
+/// True if the worker's Slurm node was, or is about to be, changed to a newer template without a new pod. A restart of slurmd
+/// undoes the change: slurmd registers with the --conf of the template with which its pod was created.
 [[nodiscard]] bool was_changed_in_place(const Slot& worker);
 struct TemplateFeatures {
   std::vector<std::string> wanted;    ///< Features of the newest template, including the NodeSet's own.

@@ -79,7 +79,7 @@ void settle(
 /// Returns all objects of the world, and the conditions of the object `x` of that kind.
 State state_of(const World& world, const char* kind);
 
-/// Returns the states of an object `x` of that kind in the simplest cluster.
+/// Returns the states of the world while a controller reconciles an object `x` of `kind` in the simplest cluster.
 template <class Controller>
 States states_of(const char* kind) {
   const auto begin = [kind](const core::Json& spec) { return world_with(kind, spec); };

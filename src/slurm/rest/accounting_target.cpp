@@ -300,7 +300,7 @@ class Turns : public std::enable_shared_from_this<Turns> {
   struct Line {
     std::deque<Turn> waiting;
     std::size_t running = 0;
-    bool alone = false;  ///< A deletion is under way.
+    bool alone = false;  ///< A deletion is under way. No other act may run beside it.
   };
 
   void next(const AccountingKey& database) {

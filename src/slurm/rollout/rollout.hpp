@@ -105,7 +105,7 @@ void advance(State& state, Wanted wanted, const Slurmctld& slurmctld, bool may_t
 /// Returns how long to wait after `count` tries: `first` after one try, twice as long after each further try, at most
 /// `longest`.
 core::Duration wait_of_try(int count, core::Duration first, core::Duration longest);
-/// Returns when a content that was refused so often is offered again.
+/// Returns when a content that was refused `refusals` times, last at `refused_at`, is offered again.
 core::WallTime try_at(core::WallTime refused_at, int refusals);
 /// True if it is time to offer a refused content again. Also true if the clock was set back to a time before `refused_at`.
 bool try_due(const std::optional<core::WallTime>& refused_at, int refusals, core::WallTime now);

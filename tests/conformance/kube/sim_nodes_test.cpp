@@ -1,9 +1,9 @@
-// Compares the controllers and kubelets of a real cluster (that of KUBECONFIG) with those of SimKube: the same acts must give
-// the same watch events, except for times, uids and random names. Each test is a play. It runs once in the cluster and with
-// several seeds in the simulator, each time in a new namespace, and its notes are compared. Without KUBECONFIG only the model
-// plays, and all seeds must give the same notes. NOTES=1 prints the model's notes.
+// Compares the controllers and kubelets of a real cluster (that of KUBECONFIG) with those of SimKube: the same requests must
+// give the same watch events, except for times, uids and random names. Each test (a "play") notes the events that it sees. It
+// runs once in the cluster and with several seeds in SimKube, each time in a new namespace, and the notes are compared. Without
+// KUBECONFIG it runs in SimKube only, and all seeds must give the same notes. NOTES=1 prints the notes of SimKube.
 //
-// Pods run one program that is controlled by its environment (kProgram). The model of a container reads the same environment.
+// Pods run one program that is controlled by its environment (kProgram). SimKube's containers read the same environment.
 #include <gtest/gtest.h>
 
 #include <set>

@@ -348,7 +348,8 @@ core::MonoTime JobOracle::starting_since(const SlurmSite::Cluster& cluster) cons
 /// jobs together, because on a busy cluster some job may always be starting.
 Blame JobOracle::blame_for_cut(const SlurmSite::Cluster& cluster, const SimJob& job) const {
   constexpr core::Duration kWaited{58000};
-  /// The time from the operator's last look at the jobs to the write, or to the end of slurmctld's pod.
+  /// The longest time from the operator's last look at the jobs to its write that cuts a job short, or to the end of
+  /// slurmctld's pod.
   constexpr core::Duration kLook{8000};
   if (!lately(starting_since(cluster), kWaited)) return Blame::kLongProlog;
   return lately(job.started, fair_ ? kLook : kNews) ? Blame::kAccident : Blame::kReconfigure;
