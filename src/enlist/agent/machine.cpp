@@ -138,8 +138,8 @@ core::Result<void> put_key(Host& host, const MachineOptions& options, const Memo
   return host.write(file, key.content, 0600);
 }
 
-/// Stores in `stale` which program image slurmd runs now (ServiceState::image), and then runs `act`, which makes slurmd read the key
-/// file.
+/// Stores in `stale` which program image slurmd runs now (ServiceState::image), and then runs `act`, which makes slurmd read
+/// the key file.
 core::Result<void> after_image(Service& service, std::string& stale, const std::function<core::Result<void>()>& act) {
   auto state = service.state();
   if (!state) return std::unexpected(state.error());
