@@ -25,7 +25,7 @@ Cluster read_cluster(const Caches& caches, kube::Recorder& recorder, const Named
               .keyring = {},
               .ends = object.meta.terminating(),
               .said = {}};
-  // A joined slurmctld uses slurmdbd, even if the spec of its Controller cannot be parsed any more.
+  // If the spec of a Controller cannot be parsed any more, a slurmctld that has joined still uses slurmdbd.
   out.offered = named.joined;
   api::Controller controller;
   if (!read_object(object, controller).empty()) return out;

@@ -15,9 +15,10 @@ namespace op {
 /// The referrers: objects that refer to the deleted object.
 struct Referrers {
   kube::Resource resource;
-  std::string field;  ///< The field in the spec of a referrer: "accountingRef" if it names the deleted object itself, or
-                      ///< "controllerRef" if both name the same Controller.
-  std::string name;   ///< The value of spec.FIELD.name in a referrer.
+  /// The field in the spec of a referrer: "accountingRef" if this field names the deleted object, or "controllerRef" if
+  /// the referrer and the deleted object name the same Controller in this field.
+  std::string field;
+  std::string name;  ///< The value of spec.FIELD.name in a referrer.
   // The next members are from the cache.
   std::vector<std::string> ending;  ///< The referrers that are being deleted.
   bool lasting = false;             ///< True if some referrers are not being deleted.

@@ -15,8 +15,8 @@ std::optional<std::string> told_by_events(const plan::Context& context, const ap
   /// The time between two reads of the events. The cause that they show can change: one cause can be solved while another
   /// remains.
   constexpr core::Duration kReadAgain{60000};
-  /// An event counts if it is at most this much older than the last change of the condition. The condition changes only after
-  /// the event, and the two times come from the clocks of different machines.
+  /// An event counts if it is at most this much older than the last change of the condition. The event can precede the change
+  /// of the condition, and the two times come from the clocks of different machines.
   constexpr core::Duration kSlack{60000};
   if (ready == nullptr || ready->status == api::ConditionStatus::kTrue || !ready->last_transition_time) return {};
   const core::Duration left = kMade - (context.now - *ready->last_transition_time);

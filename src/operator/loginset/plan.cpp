@@ -29,7 +29,7 @@ bool mountable(const Observed& observed) {
   return observed.keyring.usable() && users_known && observed.config_map && !usable_host_keys(observed.host_keys).empty();
 }
 
-/// Adds problems of the Controller and of its key.
+/// Adds problems of the Controller and of the Controller's key.
 void add_controller_problems(const Observed& observed, std::vector<Problem>& out) {
   const std::string& ns = observed.object->meta.ns;
   const std::string controller = ns + "/" + observed.loginset.spec.controller_ref.name;
@@ -102,7 +102,7 @@ void plan_refresh(const Observed& observed, plan::Plan& plan) {
 
 void plan_children(const Observed& observed, plan::Plan& plan) {
   const std::string& name = observed.object->meta.name;
-  // If a user created a Secret of this name, the operator uses the host keys in it.
+  // If a user has created a Secret with this name, the operator uses the host keys in that Secret.
   if (observed.host_keys.presence == kube::Presence::kAbsent) {
     plan.lane("keys").add({{"create", "Secret", ssh_host_keys_name(name)},
                            "there are no host keys yet",
@@ -127,8 +127,8 @@ void plan_children(const Observed& observed, plan::Plan& plan) {
       make_way_step(kube::resources::kDeployment, deployment, observed.deployment.get(), observed.context.outcomes);
   std::optional<plan::Step> apply =
       apply_step(kube::resources::kDeployment, std::move(deployment), observed.deployment.get(), kManagerLoginSet);
-  // The Deployment changes in a later pass, when the caches show the pods' deletion costs: Kubernetes' controller of
-  // ReplicaSets uses a cache as well.
+  // The Deployment changes in a later pass, once the operator's caches show the pods' deletion costs. Kubernetes' ReplicaSet
+  // controller uses a cache as well, so it also needs time to see these costs.
   if (!rank_pods(observed, apply.has_value(), plan)) return;
   plan::Lane& lane = plan.lane("pod");
   lane.add(std::move(way));

@@ -17,12 +17,12 @@ using core::Json;
 constexpr std::string_view kDirectory = "/run/slurm-sessions";
 constexpr std::string_view kReport = "/run/slurm-sessions/now";
 constexpr std::string_view kSaid = "sessions=";
-/// Kubernetes' own annotation: of the ready pods, a ReplicaSet deletes those with the lowest cost first.
+/// Kubernetes' own annotation. Among ready pods, a ReplicaSet first deletes the pods with the lowest value.
 constexpr const char* kDeletionCost = "controller.kubernetes.io/pod-deletion-cost";
 
-/// The script of the sidecar. It copies each report to the log once, so that missing reports are soon noticed. Before the
-/// container `login` starts, it makes the directory inaccessible to users. It waits for a background sleep, because a shell
-/// handles TERM at once only while it waits.
+/// The script of the sidecar. The script copies each report to the log once, so that missing reports are soon noticed. Before
+/// the container `login` starts, the script makes the directory inaccessible to users. The script waits for a background sleep,
+/// because a shell handles TERM at once only while the shell waits.
 constexpr std::string_view kTell =
     "trap 'exit 0' TERM\n"
     "chmod 0700 /run/slurm-sessions || exit 1\n"
@@ -31,7 +31,7 @@ constexpr std::string_view kTell =
     "  echo \"sessions=${n:-unknown}\"\n"
     "  sleep 5 & wait $!\n"
     "done 2>/dev/null\n";
-/// How long a line of the log counts. This is longer than the interval between two reports.
+/// The age up to which a line of the log counts. This age is longer than the interval between two reports.
 constexpr std::chrono::seconds kFresh{15};
 constexpr core::Duration kWhileTurning{5000};
 constexpr core::Duration kWhileWaiting{10000};

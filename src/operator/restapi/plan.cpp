@@ -48,8 +48,8 @@ std::vector<Problem> problems_of(const Observed& observed, const plan::Plan& pla
 
 void plan_status(const Observed& observed, std::vector<Problem> problems, bool ready, const std::string& waiting,
                  plan::Plan& plan) {
-  // Adding the finalizer in this pass changes the resourceVersion that the status write depends on. The status follows in the
-  // next pass.
+  // Adding the finalizer in this pass changes the resourceVersion on which the status write depends. So the next pass writes
+  // the status.
   if (plan.lanes().contains("guard")) return;
   const kube::Object& object = *observed.object;
   Conditions conditions(observed.restapi.status.conditions, object.meta.generation, observed.context.now);
