@@ -1,9 +1,10 @@
 // Merges the pod templates of users over our defaults.
 //
 // Users see one rule: what they write wins. Maps are merged; lists of named items (containers, env, volumes, ports) are merged
-// by name, volumeMounts by mountPath. args are appended to ours. A probe's handler, an env variable's source and a volume's
-// source replace ours. Null and empty lists change nothing. The Go operator ignores them as well, because its chart writes them
-// for fields that are not set. The schema checks types, but this code does not rely on the schema.
+// by name, volumeMounts by mountPath. args are appended to ours. A probe's handler, an env variable's source or a volume's
+// source that the user sets replaces ours. Null and empty lists change nothing. The Go operator ignores null and empty lists as
+// well, because its chart writes them for fields that are not set. The schema checks types, but this code does not rely on the
+// schema.
 #pragma once
 
 #include <string>

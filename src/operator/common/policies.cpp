@@ -198,8 +198,8 @@ AdmissionPolicy kept(std::string name, const kube::Resource& params, std::vector
   return out;
 }
 
-/// Refuses deletions of the children of a Controller that drains. The policy selects them by label, so other objects cost no
-/// evaluation.
+/// Refuses deletions of the children of a Controller that drains. The policy selects children by label, so other objects cost
+/// no evaluation.
 AdmissionPolicy clusters() {
   AdmissionPolicy out = kept("clusters", resources::kController,
                              {std::string(kAppController), std::string(kAppBackup), std::string(kAppRestApi),

@@ -33,11 +33,12 @@ constexpr std::string_view kInitConfScript =
     R"( case $f in *.conf) chmod 0644 "$to";; *) chmod 0600 "$to"; esac || exit 1; done;)"
     R"( f=/mnt/slurm/login-generation; [ ! -f "$f" ] || cat "$f" >/dev/termination-log)";
 
-/// The script of the preStop hook. It writes a notice to all terminals, and waits until there are no sessions, also while they
-/// cannot be counted. Once the pod terminates, its terminationGracePeriodSeconds cannot be shortened. If the cluster was
-/// deleted, srun can hang, so the script then ends although there are sessions. The script assumes that the cluster was deleted
-/// if DNS works but has not known the name of slurmctld's Service ($0) for a minute. $1 is a name that always exists. With an
-/// external slurmctld, which has no such Service, $0 equals $1, and the cluster never counts as deleted.
+/// The script of the preStop hook. The script writes a notice to all terminals, and waits until there are no sessions. While
+/// the sessions cannot be counted, it also waits. Once the pod terminates, its terminationGracePeriodSeconds cannot be
+/// shortened. If the cluster was deleted, srun can hang, so the script then ends although there are sessions. The script
+/// assumes that the cluster was deleted if DNS works but has not known the name of slurmctld's Service ($0) for a minute. $1 is
+/// a name that always exists. With an external slurmctld, which has no such Service, $0 equals $1, and the cluster never counts
+/// as deleted.
 constexpr std::string_view kPreStop =
     R"sh(idle() { count && [ "$n" = 0 ]; };)sh"
     R"sh( gone() { getent hosts "$1" >/dev/null && ! getent hosts "$0" >/dev/null; };)sh"

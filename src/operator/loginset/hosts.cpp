@@ -33,8 +33,8 @@ bool is_ipv6(const kube::PodPtr& pod) {
   return pod->pod_ip.find(':') != std::string::npos;
 }
 
-/// Returns the pods for the slice, sorted. All addresses of a slice have one family. Normally all pods have the cluster's first
-/// family. Otherwise, returns only pods with an IPv4 address.
+/// Returns the pods for the slice, sorted. All addresses of a slice have one family. Normally all pods have addresses of the
+/// cluster's first family. If the families differ, returns only the pods with an IPv4 address.
 std::vector<kube::PodPtr> named_pods(const Observed& observed) {
   std::vector<kube::PodPtr> out;
   std::ranges::copy_if(observed.pods, std::back_inserter(out), has_name);

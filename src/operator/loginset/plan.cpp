@@ -108,7 +108,7 @@ void plan_children(const Observed& observed, plan::Plan& plan) {
                            "there are no host keys yet",
                            kube::create(kube::resources::kSecret, build_host_keys(observed))});
   }
-  // sshd_config names the host keys, so it is written only when they exist.
+  // sshd_config names the host keys, so the operator writes sshd_config only when the host keys exist.
   bool refreshed = !usable_host_keys(observed.host_keys).empty();
   if (refreshed) {
     std::optional<plan::Step> config =
@@ -119,7 +119,8 @@ void plan_children(const Observed& observed, plan::Plan& plan) {
   if (refreshed) plan_refresh(observed, plan);
   plan.lane("network").add(
       apply_step(kube::resources::kService, build_service(observed), observed.service.get(), kManagerLoginSet));
-  // Pods that start now must find the sshd_config whose hash is in their annotation.
+  // The Deployment is applied only after the ConfigMap, because new pods must find the sshd_config whose hash is in their
+  // annotation.
   if (!refreshed || !observed.controller_exists || !observed.controller_error.empty() || !mountable(observed) || observed.newer)
     return;
   core::Json deployment = build_deployment(observed);
@@ -142,8 +143,8 @@ plan::Plan plan(const Observed& observed) {
   plan::Plan out;
   if (!observed.object) return out;
   if (observed.object->meta.terminating()) {
-    // Kubernetes deletes the children with the LoginSet, so the operator deletes none. In a foreground deletion, the LoginSet
-    // exists until its last pod is gone, and slurmctld must resolve the names of the pods until then.
+    // Kubernetes deletes the children with the LoginSet, so the operator deletes no children. In a foreground deletion, the
+    // LoginSet exists until its last pod is gone, and slurmctld must resolve the names of the pods until then.
     if (observed.parse_error.empty()) plan_hosts(observed, out);
     std::vector<Problem> problems = waits_for_sessions(observed, out);
     problems.insert(problems.begin(), Problem{kReasonTerminating, "the LoginSet is being deleted", Problem::Kind::kComing});

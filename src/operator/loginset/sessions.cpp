@@ -40,7 +40,7 @@ std::string id_of(const kube::PodRecord& pod) {
   return "sessions of " + pod.meta.name;
 }
 
-/// True if the pod has the sidecar, so that its log may have a report.
+/// True if the pod has run the sidecar, so that the log of the sidecar can have a report.
 bool tells(const kube::PodRecord& pod) {
   return pod.phase == "Running" && std::ranges::any_of(pod.containers, [](const kube::ContainerState& container) {
            return container.name == kSessions && container.started_once;
@@ -55,7 +55,7 @@ std::string cost_of(const Count& count) {
   return std::to_string(count.value_or(std::numeric_limits<std::int32_t>::max()));
 }
 
-/// True if no pod will be deleted: no more pods run than are wanted, and all have the newest template.
+/// True if no pod will be deleted: there are no more pods than wanted, and all pods have the newest template.
 bool settled(const Observed& observed) {
   const kube::Object& deployment = *observed.deployment;
   const auto count = [&](const char* which) { return core::get_int(deployment.body, {"status", which}); };
@@ -97,7 +97,7 @@ Count read_count(const plan::Facts& facts, const kube::PodRecord& pod) {
 }
 
 bool rank_pods(const Observed& observed, bool changes, plan::Plan& plan) {
-  // If users set the annotation in the template, the operator does not change it.
+  // If users set the deletion cost in the pod template, the operator does not change the deletion cost.
   const bool theirs = observed.loginset.spec.pod_template.metadata.annotations.contains(kDeletionCost);
   if (!observed.deployment || theirs || (!changes && settled(observed))) return true;
   bool ranked = true;

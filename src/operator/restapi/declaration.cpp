@@ -26,7 +26,8 @@ RestApiController::RestApiController(Wiring& wiring) : TypedController(restapi::
   wiring.reconciles(resources::kRestApi);
   wiring.makes(kube::resources::kService);
   wiring.makes(kube::resources::kDeployment);
-  // Secrets and ConfigMaps are read because pod templates name them, and Secrets also because of spec.sssdConfRef.
+  // Pod templates name Secrets and ConfigMaps, and spec.sssdConfRef names a Secret. So the operator reads Secrets and
+  // ConfigMaps.
   wiring.reads(kube::resources::kSecret);
   wiring.reads(kube::resources::kConfigMap);
 

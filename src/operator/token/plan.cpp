@@ -68,7 +68,7 @@ kube::StringMap annotations(const Observed& observed) {
 }
 
 /// Returns the labels and annotations of the Token that the Secret lacks. Labels and annotations that were removed from the
-/// Token stay on the Secret, because somebody else may have set them.
+/// Token stay on the Secret, because somebody else might have set them on the Secret.
 core::Json lacking_metadata(const Observed& observed, const kube::ObjectMeta& secret) {
   core::Json out = core::Json::object();
   const auto compare = [&out](const char* field, const kube::StringMap& wanted, const kube::StringMap& have) {
@@ -146,8 +146,8 @@ Decision renewal_due(const Observed& observed) {
   if (!observed.token.spec.refresh) return {};
   const auto issued = issued_at(observed);
   if (!issued) return {"it does not say when it was issued", {}};
-  // A token that was issued in the future is replaced as well: if the clock was set back, the token's age does not show that it
-  // has expired.
+  // A token that was issued in the future is replaced as well. In this case the clock was set back, so the token's age does not
+  // show whether the token has expired.
   const core::Duration due = lifetime_of(observed.token.spec) * 4 / 5;
   const core::Duration age = observed.context.now - *issued;
   if (age >= due || age < core::Duration{-60000}) return {"it has reached four fifths of its life", {}};
@@ -194,7 +194,8 @@ void plan_secret(const Observed& observed, plan::Plan& plan, std::vector<Problem
                              "labels or annotations of the Token have changed",
                              kube::merge_patch(kube::resources::kSecret, secret.meta, {{"metadata", std::move(meta)}})});
   }
-  // The old token stays valid until it expires, but the operator deletes it so that nobody uses it any more.
+  // The token in the superseded Secret stays valid until it expires. The operator deletes this Secret so that nobody uses that
+  // token any more.
   for (const kube::SecretPtr& old : observed.superseded) {
     if (old->meta.terminating()) continue;
     plan.lane("superseded")
