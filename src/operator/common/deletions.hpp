@@ -1,6 +1,6 @@
-// Finds out what a deleted object must wait for. It waits for its referrers, which are objects that refer to it, if they are
-// being deleted as well. A client that deletes several objects sends one request per object, in any order. So a deleted object
-// also waits a short time for the deletion of its referrers.
+// Finds out what a deleted object must wait for. Referrers are objects that refer to the deleted object. The deleted object
+// waits for referrers that are being deleted as well. A client that deletes several objects sends one request per object, in
+// any order. So a deleted object also waits a short time for the deletion of its referrers.
 #pragma once
 
 #include <optional>

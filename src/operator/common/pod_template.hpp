@@ -28,7 +28,7 @@ std::string container_image(const api::PodTemplate& over, std::string_view name,
 
 /// Returns {"metadata", "spec"}. The spec is `pod_spec` with the user's template `over` merged over it. The metadata has the
 /// labels and annotations of `owner`, except those of tools. Labels and annotations of `over` override the owner's. `labels`
-/// and `annotations` override both, because selectors depend on the labels.
+/// and `annotations` override all other values, because selectors depend on the labels.
 core::Json merge_pod_template(core::Json pod_spec, const api::PodTemplate& over, const kube::ObjectMeta& owner,
                               const kube::StringMap& labels, const kube::StringMap& annotations);
 
