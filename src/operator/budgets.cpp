@@ -31,7 +31,7 @@ bool of_workers(const kube::ObjectMeta& budget) {
          owner->kind == resources::kController.kind && owner->api_version.starts_with(std::string(api::kGroup) + "/");
 }
 
-/// kLookAgain: the time between two reads of the Lease. kEnding: how long a terminating operator may still renew the Lease. A
+/// kLookAgain: the time between two reads of the Lease. kEnding: how long a terminating operator can still renew the Lease. A
 /// renewal after kEnding means that an operator runs.
 constexpr core::Duration kLookAgain{2000}, kEnding{80000};
 

@@ -43,7 +43,7 @@ core::Json slurmdbd_container(const api::AccountingSpec& spec) {
       {"volumeMounts", core::Json::array({read_only_mount(kEtcVolume, kEtc)})},
   };
   // slurmdbd opens its port once the database is reachable and the tables have the format of this release. Converting the
-  // tables of an earlier release may take hours and must not be interrupted, so there is no liveness probe.
+  // tables of an earlier release can take hours and must not be interrupted, so there is no liveness probe.
   out["readinessProbe"] = probe(kAppAccounting, 3);
   return merge_container(std::move(out), spec.slurmdbd);
 }

@@ -489,7 +489,8 @@ void plan_end(const Observed& observed, plan::Plan& plan) {
   if (needed->waiting.empty()) return let_go("no cluster needs it any more");
   plan.intent.summary += ": " + needed->waiting;
   std::vector<Problem> problems{{kReasonTerminating, "the Accounting is being deleted", Problem::Kind::kComing}};
-  // A foreground deletion makes Kubernetes delete the children, so they are applied again while something may use slurmdbd.
+  // A foreground deletion makes Kubernetes delete the children, so the operator applies the children again while something
+  // might use slurmdbd.
   if (needed->at_work && invalid(observed).empty())
     std::ranges::move(plan_children(observed, plan), std::back_inserter(problems));
   const Report report = look_at_slurmdbd(observed, serves(observed), !changes(observed, plan), plan);

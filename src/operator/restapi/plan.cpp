@@ -102,7 +102,8 @@ void plan_end(const Observed& observed, plan::Plan& plan) {
     return;
   }
   plan.intent.summary += ": " + needed->waiting;
-  // Workers can be drained only through slurmrestd, which may not exist yet or may have to be replaced.
+  // Workers can be drained only through slurmrestd, so the children are still applied: slurmrestd might not exist yet, or its
+  // pods might have to be replaced.
   if (observed.parse_error.empty() && needed->at_work) plan_children(observed, plan);
   plan_status(observed, {{"Terminating", "the RestApi is being deleted", Problem::Kind::kComing}}, false, needed->waiting,
               plan);
