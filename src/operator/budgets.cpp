@@ -11,7 +11,7 @@
 namespace op {
 namespace {
 
-/// The progress of a removal. The callbacks of the requests keep it alive.
+/// The progress of a removal. The callbacks of the requests share ownership of this object.
 struct Removal {
   std::function<void(core::Result<int>)> done;
   std::size_t open = 1;  ///< The number of open requests, plus one until the first requests have been sent.
@@ -31,11 +31,12 @@ bool of_workers(const kube::ObjectMeta& budget) {
          owner->kind == resources::kController.kind && owner->api_version.starts_with(std::string(api::kGroup) + "/");
 }
 
-/// kLookAgain: the time between two reads of the Lease. kEnding: how long a terminating operator may still renew the Lease. A
-/// renewal after that means that an operator runs.
+/// kLookAgain: the time between two reads of the Lease. kEnding: how long a terminating operator can still renew the Lease. A
+/// renewal after kEnding means that an operator runs.
 constexpr core::Duration kLookAgain{2000}, kEnding{80000};
 
-/// Reads the Lease until it is clear whether an operator renews it. Calls `done` with "" if none does, else with an error.
+/// Reads the Lease until it is clear whether an operator renews it. Calls `done` with "" if no operator renews the Lease,
+/// otherwise with an error.
 struct Look : std::enable_shared_from_this<Look> {
   Look(core::Loop& on, kube::Client& with, kube::Key of, std::function<void(core::Result<std::string>)> to)
       : loop(on), client(with), lease(std::move(of)), done(std::move(to)), begun(on.clock().mono()) {}

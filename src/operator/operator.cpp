@@ -20,7 +20,7 @@
 namespace op {
 namespace {
 
-/// All controllers. The declaration.cpp of each lists what it needs.
+/// All controllers. The declaration.cpp of each controller lists what the controller needs.
 struct Controllers {
   Controllers(Wiring& wiring, nodeset::Options of_nodesets)
       : accounting(wiring),
@@ -44,7 +44,7 @@ struct Controllers {
 struct Operator::Impl {
   Impl(core::Loop& loop, core::Random& random, core::Logger& log, kube::Manager& manager, Network network,
        const OperatorOptions& options)
-      // Without the Lease, writes to Slurm are refused as well.
+      // Without the Lease, the operator must not write to Slurm either, so Clusters gets the write deadline of the API client.
       : clusters(loop, random, log, std::move(network.slurm), {},
                  {.write_deadline = [&manager] { return manager.client().write_deadline(); }}),
         target(loop, clusters),

@@ -26,7 +26,8 @@ Network network() {
   return {[](const slurm::Endpoint&) { return std::make_unique<kube::FakeTransport>(); }, {}};
 }
 
-/// Returns the paths of all requests of an operator that acts in these namespaces. Three namespaces have a cluster each.
+/// Returns the paths of all requests of an operator that acts in `namespaces`. In the test, three namespaces have one cluster
+/// each.
 std::vector<std::string> keys_read(std::vector<std::string> namespaces) {
   kube::ClientFixture fake;
   kube::Manager manager{fake.loop, fake.random, fake.log, fake.client};

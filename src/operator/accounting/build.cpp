@@ -42,14 +42,14 @@ core::Json slurmdbd_container(const api::AccountingSpec& spec) {
       {"securityContext", ids(false)},
       {"volumeMounts", core::Json::array({read_only_mount(kEtcVolume, kEtc)})},
   };
-  // The port opens once the database is reachable and its tables are of this release. Converting the tables of an earlier
-  // release may take hours and must not be interrupted, so there is no liveness probe.
+  // slurmdbd opens its port once the database is reachable and the tables have the format of this release. Converting the
+  // tables of an earlier release can take hours and must not be interrupted, so there is no liveness probe.
   out["readinessProbe"] = probe(kAppAccounting, 3);
   return merge_container(std::move(out), spec.slurmdbd);
 }
 
-/// Returns the mounts of the init container. They include those of slurmdbd, because the init container also starts slurmdbd,
-/// which exits if the directories of its settings (ArchiveDir, LogFile) are missing.
+/// Returns the mounts of the init container. They include the mounts of slurmdbd's container, because the init container also
+/// starts slurmdbd. slurmdbd exits if a directory in its settings (ArchiveDir, LogFile) is missing.
 core::Json init_mounts(const api::AccountingSpec& spec) {
   core::Json out =
       core::Json::array({core::Json{{"name", kEtcVolume}, {"mountPath", kEtc}}, read_only_mount(kSourcesVolume, kSources)});
@@ -105,7 +105,7 @@ SecretFacts key_in_force(const Observed& observed) {
 }
 
 std::string write_conf_script() {
-  // slurmdbd accepts only files of its own user, and slurmdbd.conf only with mode 0600, so the Secret's files are copied.
+  // slurmdbd accepts only files of its own user, and slurmdbd.conf only with mode 0600. So the script copies the mounted files.
   //
   // slurmdbd parses a line as follows (parse_config.c). # begins a comment, and a backslash quotes the next character. After
   // that, it looks for Key=value, where the value is "text without double quotes" or text without blanks.
@@ -206,7 +206,7 @@ Rendered render_config(const Observed& observed) {
   ours.set("DbdHost", pod_name(observed));
   ours.set("DbdPort", std::to_string(api::kPortSlurmdbd));
   ours.set("SlurmUser", "slurm");
-  // /tmp is removed when the container ends. An old PID file would make slurmdbd end the process with the PID in it.
+  // /tmp is removed when the container ends. An old PID file would make slurmdbd end the process whose PID the file has.
   ours.set("PidFile", "/tmp/slurmdbd.pid");
   ours.set("StorageType", "accounting_storage/mysql");
   ours.set("StorageHost", storage.host);
@@ -260,8 +260,8 @@ core::Json build_stateful_set(const Observed& observed, const std::string& slurm
       {"volumes",
        core::Json::array({sources_volume(observed), core::Json{{"name", kEtcVolume}, {"emptyDir", {{"medium", "Memory"}}}}})},
   };
-  // slurmdbd's pod reads its configuration, keys and password only once. The template has their digests, so that the pod is
-  // replaced when one of them changes.
+  // slurmdbd's pod reads its configuration, keys and password only once. The pod template has digests of these files, so that
+  // the pod is replaced when one of the files changes.
   const kube::StringMap annotations{
       {std::string(api::kAnnotationDefaultContainer), std::string(kAppAccounting)},
       {std::string(api::kAnnotationSlurmdbdConfHash), core::short_digest(slurmdbd_conf + observed.jwks.value_or(""))},

@@ -48,7 +48,7 @@ class WriteConf : public ::testing::Test {
     fs::permissions(home_ / "bin/slurmdbd", fs::perms::owner_all);
   }
 
-  /// Runs the script. Returns its exit status and output.
+  /// Runs the script. Returns the exit status and the output of the script.
   std::pair<int, std::string> run() {
     fs::remove(home_ / "words");
     kube::System::Command command;
@@ -70,7 +70,7 @@ class WriteConf : public ::testing::Test {
     return {std::stoi(said->substr(at + std::string_view("ended with ").size())), said->substr(0, at)};
   }
 
-  /// Returns the password as slurmdbd parses it (parse_config.c). nullopt: there is no such line.
+  /// Returns the password as slurmdbd parses it (parse_config.c). nullopt: the file has no line with a password.
   [[nodiscard]] std::optional<std::string> password() const {
     static const std::regex kLine(
         "^[[:space:]]*([[:alnum:]_.]+)[[:space:]]*([-*+/]?)=[[:space:]]*((\"([^\"]*)\")|([^[:space:]]+))([[:space:]]|$)");
@@ -132,13 +132,13 @@ TEST_F(WriteConf, ItsFilesAreItsUsersAlone) {
 
 TEST_F(WriteConf, SaysOnceWhatKeepsSlurmdbdFromItsDatabase) {
   write("from/password", "secret");
-  // Each try adds a line to the file.
+  // Each start of the stand-in adds a line to the file `tries`.
   const std::string counts = "echo x >>" + (home_ / "tries").string() + "\n";
   slurmdbd(counts + "echo \"slurmdbd: error: mysql_real_connect failed: 1045 Access denied for user 'slurm'@'h'\" >&2; exit 1");
   EXPECT_EQ(run().first, 1);
   EXPECT_EQ(read("words"), "database: mysql_real_connect failed: 1045 Access denied for user 'slurm'@'h'");
   EXPECT_EQ(read("tries"), "x\nx\n") << "a database that is just starting is no fault";
-  // The cause is reported now, so the next run tries until it succeeds.
+  // The script has reported this cause, so the next run of the script tries until the database accepts slurmdbd.
   slurmdbd(counts + "[ $(wc -l <" + (home_ / "tries").string() +
            ") -gt 4 ] && echo 'Slurm Database already at the highest version' && exit 0\n"
            "echo \"slurmdbd: error: mysql_real_connect failed: 1045 Access denied for user 'slurm'@'h'\" >&2; exit 1");

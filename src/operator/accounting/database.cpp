@@ -56,8 +56,8 @@ core::Json mariadb_container(const Observed& observed) {
        core::Json::array({core::Json{{"name", kDataVolume}, {"mountPath", kData}},
                           core::Json{{"name", kRunVolume}, {"mountPath", kRun}}, read_only_mount(kSecretVolume, kSecret)})},
   };
-  // After a crash, MariaDB reads its log before it opens the port. That may take long and must not be interrupted, so there is
-  // no liveness probe.
+  // After a crash, MariaDB reads its log before it opens the port. Reading the log can take long and must not be interrupted,
+  // so there is no liveness probe.
   out["readinessProbe"] = probe(kDatabaseContainer, 3);
   return merge_container(std::move(out), config.mariadb);
 }
@@ -92,7 +92,7 @@ core::Json database_set(const Observed& observed) {
                                      core::Json{{"name", kSecretVolume},
                                                 {"secret", {{"secretName", name}, {"defaultMode", 0440}, {"items", item}}}}})},
   };
-  // MariaDB takes the password only when it starts, so a pod with another password is replaced.
+  // MariaDB reads the password only when MariaDB starts, so a changed password replaces the pod.
   const kube::StringMap annotations{
       {std::string(api::kAnnotationDefaultContainer), std::string(kDatabaseContainer)},
       {std::string(api::kAnnotationStoragePasswordHash), salted_digest(meta, observed.password.content)},
@@ -112,8 +112,8 @@ core::Json database_set(const Observed& observed) {
   return out;
 }
 
-/// Returns a problem if the spec asks for another claim than the one in the StatefulSet. An existing claim does not follow the
-/// template of the StatefulSet.
+/// Returns a problem if the spec requests a claim that differs from the claim template in the StatefulSet. The operator cannot
+/// change this template, and an existing claim would not follow it.
 std::optional<Problem> volume_problem(const Observed& observed) {
   if (!observed.database_set) return {};
   const core::Json* claims = core::find(observed.database_set->body, {"spec", "volumeClaimTemplates"});

@@ -26,8 +26,8 @@ AccountingController::AccountingController(Wiring& wiring) : TypedController(acc
   wiring.makes(kube::resources::kService);
   wiring.makes(kube::resources::kConfigMap);
   wiring.makes(kube::resources::kStatefulSet);
-  // The operator creates a Secret for the password of a managed MariaDB. It reads others: keys, a user's password, and those
-  // that pod templates name.
+  // The operator creates a Secret for the password of a managed MariaDB. The operator also reads Secrets: keys, a user's
+  // password, and Secrets that pod templates name.
   wiring.makes(kube::resources::kSecret);
 
   wiring.wakes<Object>(*this, caches_.accountings, kube::self<Object>());

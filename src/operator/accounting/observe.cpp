@@ -25,7 +25,7 @@ Cluster read_cluster(const Caches& caches, kube::Recorder& recorder, const Named
               .keyring = {},
               .ends = object.meta.terminating(),
               .said = {}};
-  // A joined slurmctld uses slurmdbd, even if the spec of its Controller cannot be parsed any more.
+  // If the spec of a Controller cannot be parsed any more, a slurmctld that has joined still uses slurmdbd.
   out.offered = named.joined;
   api::Controller controller;
   if (!read_object(object, controller).empty()) return out;
@@ -41,7 +41,7 @@ Cluster read_cluster(const Caches& caches, kube::Recorder& recorder, const Named
   return out;
 }
 
-/// Stores the answers of this pass in `said` and in the clusters, and removes clusters that are not asked any more from `said`.
+/// Stores the answers of this pass in `said` and in `clusters`. Removes from `said` all clusters that are not in `clusters`.
 void remember(const plan::Facts& facts, std::map<slurm::ClusterKey, Said>& said, std::vector<Cluster>& clusters) {
   std::map<slurm::ClusterKey, Said> now;
   for (Cluster& cluster : clusters) {

@@ -26,7 +26,7 @@ std::string secret_name(const Observed& observed, const SecretFacts& key) {
   return "Secret " + observed.object->meta.ns + "/" + key.ref.secret;
 }
 
-/// Returns the problem with a key for slurmdbd, or that slurmdbd waits for the key. nullopt: the key is usable.
+/// Returns a problem if the key for slurmdbd is not usable, or if slurmdbd waits for the key. nullopt: the key is usable.
 std::optional<Problem> own_key_problem(const Observed& observed, const std::optional<SecretFacts>& key, bool named_here,
                                        const std::string& field) {
   if (!key && !observed.clusters.empty()) {
@@ -46,7 +46,8 @@ std::optional<Problem> own_key_problem(const Observed& observed, const std::opti
   return key_problem(*key, observed.object->meta.ns, whose);
 }
 
-/// Reports clusters whose key differs from slurmdbd's. slurmdbd would refuse their slurmctld or their tokens.
+/// Reports clusters whose key differs from slurmdbd's key. slurmdbd would refuse the slurmctlds or the tokens of these
+/// clusters.
 void find_other_keys(const Observed& observed, std::vector<Problem>& out) {
   const auto look = [&](const std::optional<SecretFacts>& ours, SecretFacts Cluster::*theirs, const char* field) {
     if (!ours || !ours->usable()) return;
@@ -62,9 +63,9 @@ void find_other_keys(const Observed& observed, std::vector<Problem>& out) {
   look(observed.jwt_key, &Cluster::jwt_key, "spec.jwtKeyRef");
 }
 
-/// Reports clusters that name the same key as slurmdbd but whose slurmctld slurmdbd refuses: their copies of the key hold
-/// different data, because some copies do not have the key's new data yet. A cluster takes new data only when that cuts off no
-/// daemon.
+/// Reports clusters whose slurmctld slurmdbd refuses although they name the same key as slurmdbd. The key's data has changed,
+/// and some clusters' copies of the key do not have the new data yet. A cluster takes new data only when no daemon is cut off
+/// by it.
 void find_keys_in_force(const Observed& observed, std::vector<Problem>& out) {
   if (!observed.slurm_key || !observed.slurm_key->usable()) return;
   const std::string ours = key_in_force(observed).content;
@@ -81,7 +82,7 @@ void find_keys_in_force(const Observed& observed, std::vector<Problem>& out) {
                                    some_of(late) + ". See their condition KeyChanged for what they wait for"});
 }
 
-/// Returns the number of a MariaDB error, which follows "failed: ". 0: there is none.
+/// Returns the number of the MariaDB error in `cause`. The number follows "failed: ". 0: there is no number.
 int error_number(std::string_view cause) {
   constexpr std::string_view kBefore = "failed: ";
   const std::size_t at = cause.find(kBefore);
@@ -92,8 +93,8 @@ int error_number(std::string_view cause) {
   return number;
 }
 
-/// Returns the problem of a database error. It names the field of the spec that caused the error, and the field's value. The
-/// numbers are from https://mariadb.com/kb/en/mariadb-error-codes/.
+/// Returns the problem for a database error. The problem names the field of the spec that caused the error, and the field's
+/// value. The numbers are from https://mariadb.com/kb/en/mariadb-error-codes/.
 Problem database_problem(const Observed& observed, const std::string& cause) {
   const Storage storage = storage_of(*observed.accounting.spec.storage_config, observed.object->meta.name);
   const std::string& user = storage.username;
@@ -231,8 +232,8 @@ bool refused(const Observed& observed, const Cluster& cluster) {
   return differ(observed.slurm_key, cluster.slurm_key) || differ(observed.jwt_key, cluster.jwt_key);
 }
 
-/// The clusters that have not joined slurmdbd yet. `waiting`: those that will join without a change. `up_to_users`: those that
-/// can join only after a user has changed something.
+/// Texts about the clusters that have not joined slurmdbd yet. `waiting`: the clusters that will join without a change.
+/// `up_to_users`: the clusters that can join only after a user has changed something.
 struct Left {
   std::string waiting;
   std::vector<Problem> up_to_users;
@@ -253,8 +254,8 @@ Left left_out(const Observed& observed, const std::vector<std::string>& left) {
 }
 
 /// Returns the fields that are set but have no effect. With an external slurmdbd, only its address has an effect. With a
-/// managed database, the fields for a user's database have no effect. With a user's database, those for a managed one have no
-/// effect.
+/// managed database, the fields for a user's database have no effect. With a user's database, the fields for a managed database
+/// have no effect.
 std::vector<std::string> ignored_fields(const api::AccountingSpec& spec) {
   std::vector<std::string> out = api::fields_not_acted_on(spec);
   const auto add = [&](const std::string& path, const core::Json& said, const core::Json& unsaid,
@@ -311,7 +312,7 @@ void set_serving(Conditions& conditions, const Observed& observed, const std::ve
 /// Plans the status update. `waiting`: what the Accounting waits for if there is no problem, or "".
 void plan_status(const Observed& observed, const std::vector<Problem>& problems, bool ready, const std::string& waiting,
                  const Report& report, plan::Plan& plan, const std::vector<Problem>& up_to_users = {}) {
-  // Adding the finalizer changes the resourceVersion that the status write needs, so the status is written in the next pass.
+  // Adding the finalizer changes the resourceVersion on which the status write depends, so the next pass writes the status.
   if (plan.lanes().contains("guard")) return;
   const kube::Object& object = *observed.object;
   Conditions conditions(observed.accounting.status.conditions, object.meta.generation, observed.context.now);
@@ -351,7 +352,7 @@ const char* starting(const Observed& observed) {
   return managed(observed) && !database_ready(observed) ? "its MariaDB is starting" : "slurmdbd is starting";
 }
 
-/// Reports why the pods of slurmdbd and its database do not run, if the status of the pods does not show the cause.
+/// Reports why the pods of slurmdbd and of the managed database do not run, if the status of the pods does not show the cause.
 void find_pods(const Observed& observed, plan::Plan& plan, std::vector<Problem>& problems) {
   const auto look = [&](std::string_view since, const kube::ObjectPtr& set, const std::vector<kube::PodPtr>& pods,
                         std::string_view daemon) {
@@ -407,8 +408,8 @@ std::vector<Problem> plan_children(const Observed& observed, plan::Plan& plan) {
   return problems;
 }
 
-/// True if a lane of this pass begins with a step that has not failed before. Steps that fail in each pass do not count,
-/// because waiting for them is useless.
+/// True if a lane of this pass begins with a step that did not fail in the last pass. Steps that fail in each pass do not
+/// count, because waiting for such steps is useless.
 bool changes(const Observed& observed, const plan::Plan& plan) {
   const auto failed = [&](const plan::Step& step) {
     const auto before = observed.context.outcomes.find(step.id);
@@ -417,7 +418,7 @@ bool changes(const Observed& observed, const plan::Plan& plan) {
   for (const auto& [name, lane] : plan.lanes()) {
     for (const std::vector<plan::Step>& group : lane.groups()) {
       if (!std::ranges::all_of(group, failed)) return true;
-      // Later groups of the lane wait for this one.
+      // Later groups of the lane wait for this group, so they are not checked.
       if (!group.empty()) break;
     }
   }
@@ -488,7 +489,8 @@ void plan_end(const Observed& observed, plan::Plan& plan) {
   if (needed->waiting.empty()) return let_go("no cluster needs it any more");
   plan.intent.summary += ": " + needed->waiting;
   std::vector<Problem> problems{{kReasonTerminating, "the Accounting is being deleted", Problem::Kind::kComing}};
-  // A foreground deletion makes Kubernetes delete the children, so they are applied again while something may use slurmdbd.
+  // A foreground deletion makes Kubernetes delete the children, so the operator applies the children again while something
+  // might use slurmdbd.
   if (needed->at_work && invalid(observed).empty())
     std::ranges::move(plan_children(observed, plan), std::back_inserter(problems));
   const Report report = look_at_slurmdbd(observed, serves(observed), !changes(observed, plan), plan);
@@ -503,7 +505,8 @@ std::string release_to_tell(const Observed& observed) {
     if (pod->meta.terminating()) continue;
     const ImageRelease release = slurm_release("slurmdbd:" + said_of(*pod, "release: "));
     std::string said = to_string(release);
-    // slurmdbd is ready and accepts clients. A slurmctld that waits for slurmdbd's release continues with any value.
+    // slurmdbd is ready and accepts clients. A slurmctld that waits for the release of slurmdbd continues with any value, even
+    // "unknown".
     if (pod->ready()) return said.empty() ? "unknown" : said;
     const bool earlier = before.empty() || releases_between(slurm_release("slurmdbd:" + before), release) < 0;
     if (!said.empty() && earlier) return said;

@@ -11,14 +11,14 @@
 namespace op::accounting {
 namespace {
 
-/// The time between two requests. kSeldom: there is no problem. kOften: there is one. kSoon: the problem is new and may end
-/// soon. kSoonAway: the problem is new, and slurmdbd does not answer. A request may then wait long in slurmrestd, so requests
-/// are less frequent than with kSoon.
+/// The time between two requests. kSeldom: there is no problem. kOften: there is a problem. kSoon: the problem is new and can
+/// end soon. kSoonAway: the problem is new, and slurmdbd does not answer. In this case a request can wait long in slurmrestd,
+/// so requests are less frequent than with kSoon.
 constexpr core::Duration kSeldom{45000}, kOften{10000}, kSoon{1000}, kSoonAway{2000};
 /// A change of the condition Ready counts as new for this time.
 constexpr core::Duration kNew{2 * 60 * 1000};
 
-/// The answer of one cluster's slurmrestd about slurmdbd and about the cluster's registration there.
+/// What the answer of one cluster's slurmrestd shows about slurmdbd and about the cluster's registration in slurmdbd.
 enum class Word {
   kUnknown,       ///< Unknown: slurmrestd does not answer, refuses the request, or was not asked yet.
   kUnserved,      ///< Unknown: slurmrestd does not serve accounting, perhaps not yet.
@@ -126,8 +126,8 @@ Report look_at_slurmdbd(const Observed& observed, bool reachable, bool may_ask, 
   std::vector<std::string> not_asked;
   std::string away;
   for (const Cluster& cluster : observed.clusters) {
-    // Skip a cluster that has not joined, because its slurmrestd uses no slurmdbd or another one, and a cluster that is being
-    // deleted, because it may be gone at any time.
+    // Skip a cluster that has not joined, because the slurmrestd of that cluster does not use this slurmdbd. Skip a cluster
+    // that is being deleted, because its slurmrestd can be gone at any time.
     if (cluster.ends || (!cluster.joined && !cluster.external)) continue;
     if (!cluster.restapi) {
       not_asked.push_back(cluster.name);

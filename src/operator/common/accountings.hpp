@@ -22,9 +22,9 @@ struct NamedBy {
 };
 
 /// Returns the Controllers that name this Accounting. Controllers that have joined the Accounting precede Controllers that have
-/// not. Within each group, older Controllers come first. So a cluster that already uses this slurmdbd precedes an older cluster
-/// that has not joined yet. Controllers that are being deleted are included, because slurmdbd needs their keys and names as
-/// long as their slurmctlds record jobs.
+/// not joined. Within each group, older Controllers come first. So a cluster that already uses this slurmdbd precedes an older
+/// cluster that has not joined yet. Controllers that are being deleted are included, because slurmdbd needs their keys and
+/// names as long as their slurmctlds record jobs.
 [[nodiscard]] std::vector<NamedBy> clusters_of(const kube::Cache<kube::Object>& controllers,
                                                const kube::Cache<kube::Object>& config_maps, const kube::Key& accounting,
                                                const api::AccountingSpec& spec);

@@ -62,7 +62,7 @@ std::vector<Problem> refused_files(const std::vector<kube::PodPtr>& pods) {
   for (const kube::PodPtr& pod : pods) {
     if (pod->meta.terminating() || pod->phase == "Failed" || pod->phase == "Succeeded") continue;
     for (const kube::ContainerState& container : pod->containers) {
-      // While the container waits, its message comes from the kubelet.
+      // While the container waits, its message is a message of the kubelet, not of the daemons.
       if (container.name != kCheck || !container.init || !container.waiting_reason.empty()) continue;
       const std::string_view said = container.message;
       const std::size_t sssd = said.starts_with(kSssdSays) ? 0 : said.find("\nsssd: ");

@@ -66,7 +66,7 @@ void replace_volumes(const core::Json& wanted, const core::Json& there, core::Js
 
 /// Returns the ports that the Service should have, which are our ports and the ports that others have added. Null: an apply is
 /// enough. Server-side apply finds the ports of a Service by their numbers and protocols. If somebody has changed the number or
-/// protocol of one of our ports, an apply would add our port beside the changed one, and the API server refuses two ports with
+/// protocol of one of our ports, an apply would add our port beside the changed port. But the API server refuses two ports with
 /// the same name or nodePort. `wanted_before`: our ports have not changed since the last apply. So fields of these ports that
 /// we do not set were added by others, and stay.
 core::Json repaired_ports(const core::Json& intent, const core::Json& observed, bool wanted_before) {

@@ -20,8 +20,8 @@ namespace op {
 core::Json child_json(const kube::Resource& resource, const kube::Key& key, const kube::Resource& owner_kind,
                       const kube::ObjectMeta& owner, const kube::StringMap& labels, const kube::StringMap& annotations = {});
 
-/// Returns child_json with additional labels and annotations. They are copied from the owner, and overridden by `over`, the
-/// metadata that users set for this child. The labels in `ours` override both.
+/// Returns child_json with additional labels and annotations. These are copied from `owner`, and overridden by `over`, the
+/// metadata that users set for this child. The labels in `ours` override all other labels.
 core::Json owned_child(const kube::Resource& resource, const kube::Key& key, const kube::Resource& owner_kind,
                        const kube::ObjectMeta& owner, const kube::StringMap& ours, const api::Metadata& over = {});
 
@@ -37,9 +37,9 @@ void keep_fixed_fields(core::Json& spec, const kube::Object* observed);
 
 /// Returns a step that must precede the apply of a workload (a StatefulSet or Deployment). The step removes probes whose
 /// handler differs from the wanted handler, and replaces volumes whose type differs from the wanted type. Without this step,
-/// the API server would refuse the apply: server-side apply keeps a handler or type that another manager set, and adds a second
-/// one. The apply alone can change fields that the operator owns. So for a child that the operator has applied before, returns
-/// the step only if `outcomes` shows that the API server refused the apply.
+/// the API server would refuse the apply: server-side apply keeps a handler or type that another manager has set, and adds a
+/// second handler or type. The apply alone can change fields that the operator owns. So for a child that the operator has
+/// applied before, returns the step only if `outcomes` shows that the API server refused the apply.
 std::optional<plan::Step> make_way_step(const kube::Resource& resource, const core::Json& intent, const kube::Object* observed,
                                         const plan::Outcomes& outcomes);
 

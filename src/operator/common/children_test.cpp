@@ -19,7 +19,7 @@ Json intent(int port) {
           {"spec", {{"ports", {{{"name", "a"}, {"port", port}}}}}}};
 }
 
-/// Returns the object as the apply leaves it.
+/// Returns the object that results from the apply in the step.
 kube::Object applied(const plan::Step& step) {
   const auto* apply = dynamic_cast<const kube::Apply*>(step.act.get());
   kube::Object out;
@@ -47,7 +47,7 @@ TEST(ApplyStep, OnceAndThenOnlyForADifference) {
   EXPECT_FALSE(apply_step(kube::resources::kService, intent(1), &there, "m")) << "it is going anyway";
 }
 
-/// Returns the ports of the Service after the step. Null: the step does not replace them.
+/// Returns the ports of the Service after the step. Null: the step does not replace the ports.
 Json replaced_ports(const std::optional<plan::Step>& step) {
   const auto* patch = step ? dynamic_cast<const kube::Patch*>(step->act.get()) : nullptr;
   if (patch == nullptr || patch->resource_version != "7") return nullptr;

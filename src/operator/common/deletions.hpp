@@ -1,6 +1,6 @@
-// Finds out what a deleted object must wait for. It waits for its referrers, which are objects that refer to it, if they are
-// being deleted as well. A client that deletes several objects sends one request per object, in any order. So a deleted object
-// also waits a short time for the deletion of its referrers.
+// Finds out what a deleted object must wait for. Referrers are objects that refer to the deleted object. The deleted object
+// waits for referrers that are being deleted as well. A client that deletes several objects sends one request per object, in
+// any order. So a deleted object also waits a short time for the deletion of its referrers.
 #pragma once
 
 #include <optional>
@@ -15,9 +15,10 @@ namespace op {
 /// The referrers: objects that refer to the deleted object.
 struct Referrers {
   kube::Resource resource;
-  std::string field;  ///< The field in the spec of a referrer: "accountingRef" if it names the deleted object itself, or
-                      ///< "controllerRef" if both name the same Controller.
-  std::string name;   ///< The value of spec.FIELD.name in a referrer.
+  /// The field in the spec of a referrer: "accountingRef" if this field names the deleted object, or "controllerRef" if
+  /// the referrer and the deleted object name the same Controller in this field.
+  std::string field;
+  std::string name;  ///< The value of spec.FIELD.name in a referrer.
   // The next members are from the cache.
   std::vector<std::string> ending;  ///< The referrers that are being deleted.
   bool lasting = false;             ///< True if some referrers are not being deleted.

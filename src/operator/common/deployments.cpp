@@ -9,7 +9,7 @@ bool rolled_out(const kube::Object* deployment, std::int64_t replicas) {
   const core::Json& body = deployment->body;
   return core::get_int(body, {"status", "observedGeneration"}) >= deployment->meta.generation &&
          core::get_int(body, {"status", "updatedReplicas"}) >= replicas &&
-         // While there are more pods than updated ones, the ready pods may be those of the previous template.
+         // While pods of the previous template exist, the ready pods might be pods of the previous template.
          core::get_int(body, {"status", "replicas"}) <= core::get_int(body, {"status", "updatedReplicas"}) &&
          core::get_int(body, {"status", "readyReplicas"}) >= replicas;
 }

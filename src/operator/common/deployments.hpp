@@ -21,8 +21,8 @@ bool rolled_out(const kube::Object* deployment, std::int64_t replicas);
 std::string made_image(const kube::Object& workload, std::string_view container);
 
 /// Returns the pods whose problems the owner reports. If `rolled_out` is false, these are all pods. If `rolled_out` is true,
-/// pods that have ended are left out, because a ReplicaSet keeps evicted pods for hours after it has replaced them. The same
-/// holds for pods that their node has ended.
+/// pods that have ended are left out, because a ReplicaSet keeps pods that were evicted, or that their node has ended, for
+/// hours after replacing them.
 std::vector<kube::PodPtr> pods_that_count(std::vector<kube::PodPtr> pods, bool rolled_out);
 
 /// Returns a problem if the Deployment's status reports that a quota or an admission webhook prevents the creation of pods.

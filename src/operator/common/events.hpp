@@ -11,7 +11,7 @@
 
 namespace op {
 
-/// Returns the plan::Need to read the events with this reason about an object. Its id is "events of KIND NAME".
+/// Returns the plan::Need to read the events with this reason about an object. The id of the Need is "events of KIND NAME".
 [[nodiscard]] plan::Need need_events(std::string_view kind, const kube::ObjectMeta& object, std::string_view reason);
 /// Returns the note of the newest event. "": there is none. Ignores events before `since`, because they are about an earlier
 /// problem.

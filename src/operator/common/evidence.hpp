@@ -1,4 +1,4 @@
-// Evidence that workers may be deleted because their cluster's Controller is being deleted.
+// Evidence that allows the deletion of workers whose cluster's Controller is being deleted.
 #pragma once
 
 #include <optional>

@@ -21,8 +21,8 @@ core::Json project_login_rotation(std::string_view keyring);
 /// Returns a container command that waits until /etc/slurm has the files of the rotation step `generation`.
 core::Json wait_for_keys(std::string_view generation);
 /// Returns the environment variables with the paths of slurm.key and slurm.jwks, for slurmctld and slurmd. Without the
-/// variables, slurmd finds only the file that existed when it started, because it looks for the other file in the directory of
-/// its fetched configuration. slurm.jwks takes precedence over slurm.key.
+/// variables, slurmd finds only the key file that existed when slurmd started, because slurmd looks for the other key file in
+/// the directory of the configuration that it has fetched. slurm.jwks takes precedence over slurm.key.
 core::Json keys_env();
 /// Adds an annotation to the pod template if the daemon in `container` reads the files that project_rotation mounts. Users can
 /// replace any part of the template, so the function checks the merged template.

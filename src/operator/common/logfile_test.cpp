@@ -10,7 +10,8 @@
 namespace op {
 namespace {
 
-/// If the sidecar ignored TERM, its pod would end, and slurmctld's successor would start, only after the whole grace period.
+/// If the sidecar ignored TERM, its pod would end only after the whole grace period, and only then would the next slurmctld
+/// start.
 TEST(Logfile, PrintsWhatSeveralDaemonsWriteAndEndsAtTerm) {
   const std::filesystem::path home = std::filesystem::path(::testing::TempDir()) / ("logfile-" + std::to_string(getpid()));
   std::filesystem::create_directories(home);

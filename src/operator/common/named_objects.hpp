@@ -1,5 +1,5 @@
 // Finds missing Secrets and ConfigMaps that users name in pod templates. The kubelet does not start a pod that names a missing
-// object. If the object is the source of a volume, only events of the pod show that it is missing.
+// object. If the missing object is the source of a volume, only events of the pod show that the object is missing.
 #pragma once
 
 #include <initializer_list>

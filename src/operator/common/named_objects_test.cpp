@@ -26,7 +26,7 @@ class Reader final : public kube::Recorder {
   }
   kube::Named<kube::MetadataRecord> metadata(const kube::Resource&, const kube::Key&) override { return {}; }
 
-  std::map<std::string, Json> data;  ///< The objects by "Secret ns/name". All others are absent.
+  std::map<std::string, Json> data;  ///< The existing objects, by "Secret ns/name".
   bool synced = true;
 
  private:

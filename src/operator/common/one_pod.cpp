@@ -12,11 +12,11 @@ namespace op {
 std::optional<std::string> told_by_events(const plan::Context& context, const api::Condition* ready, std::string_view kind,
                                           const kube::ObjectMeta& object, std::string_view reason, plan::Plan& plan) {
   constexpr core::Duration kMade{15000};
-  /// The time between two reads of the events. The cause that they show can change: one cause can be solved while another
-  /// remains.
+  /// The time between two reads of the events. The events are read again because the cause can change: one cause can be solved
+  /// while another cause remains.
   constexpr core::Duration kReadAgain{60000};
-  /// An event counts if it is at most this much older than the last change of the condition. The condition changes only after
-  /// the event, and the two times come from the clocks of different machines.
+  /// An event counts if it is at most this much older than the last change of the condition. The event can precede the change
+  /// of the condition, and the two times come from the clocks of different machines.
   constexpr core::Duration kSlack{60000};
   if (ready == nullptr || ready->status == api::ConditionStatus::kTrue || !ready->last_transition_time) return {};
   const core::Duration left = kMade - (context.now - *ready->last_transition_time);

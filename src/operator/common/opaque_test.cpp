@@ -10,7 +10,7 @@ namespace {
 
 using namespace op::testing;
 
-// The schema already checks the input of the builders, but the builders do not rely on that.
+// The schema already checks the input of the builders, but the builders do not rely on the schema.
 TEST(OpaqueValues, NothingEndsAMerge) {
   const Json container = some_container("c");
   with_anything_anywhere(container, [&](const Json& over) { return merge_container(container, over); });

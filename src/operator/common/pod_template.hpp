@@ -1,9 +1,10 @@
 // Merges the pod templates of users over our defaults.
 //
 // Users see one rule: what they write wins. Maps are merged; lists of named items (containers, env, volumes, ports) are merged
-// by name, volumeMounts by mountPath. args are appended to ours. A probe's handler, an env variable's source and a volume's
-// source replace ours. Null and empty lists change nothing. The Go operator ignores them as well, because its chart writes them
-// for fields that are not set. The schema checks types, but this code does not rely on the schema.
+// by name, volumeMounts by mountPath. args are appended to ours. A probe's handler, an env variable's source or a volume's
+// source that the user sets replaces ours. Null and empty lists change nothing. The Go operator ignores null and empty lists as
+// well, because its chart writes them for fields that are not set. The schema checks types, but this code does not rely on the
+// schema.
 #pragma once
 
 #include <string>
@@ -27,7 +28,7 @@ std::string container_image(const api::PodTemplate& over, std::string_view name,
 
 /// Returns {"metadata", "spec"}. The spec is `pod_spec` with the user's template `over` merged over it. The metadata has the
 /// labels and annotations of `owner`, except those of tools. Labels and annotations of `over` override the owner's. `labels`
-/// and `annotations` override both, because selectors depend on the labels.
+/// and `annotations` override all other values, because selectors depend on the labels.
 core::Json merge_pod_template(core::Json pod_spec, const api::PodTemplate& over, const kube::ObjectMeta& owner,
                               const kube::StringMap& labels, const kube::StringMap& annotations);
 

@@ -40,15 +40,15 @@ Clause ended() {
           }};
 }
 
-/// The pod is not bound to a node, so nothing runs in the pod. On a node, slurmd may run jobs before the kubelet has reported
-/// any container.
+/// The pod is not bound to a node, so nothing runs in the pod. On a node, slurmd can already run jobs before the kubelet has
+/// reported any container.
 Clause never_started() {
   return {"neverStarted", "oldObject.spec.?nodeName.orValue('') == ''", [](const Deletion& d) {
             return core::get_string(d.object, {"spec", "nodeName"}).empty();
           }};
 }
 
-/// The operator has recorded why the pod may be deleted.
+/// The operator has recorded why the deletion of the pod is allowed.
 Clause evidence() {
   return {"evidence", literal(api::kAnnotationDeletionEvidence) + " in oldObject.metadata.?annotations.orValue({})",
           [](const Deletion& d) {
@@ -145,8 +145,8 @@ Clause unneeded(std::vector<Clause> needed) {
 // --- The policies ---
 
 /// If a NodeSet, a Controller or a namespace is deleted, Kubernetes' controllers delete the pods, even while jobs run in the
-/// pods. This policy refuses these deletions until the operator has recorded, in an annotation of the pod, why the pod may be
-/// deleted. The operator itself deletes drained workers.
+/// pods. This policy refuses these deletions until the operator has recorded, in an annotation of the pod, why the deletion is
+/// allowed. The operator itself deletes drained workers.
 AdmissionPolicy workers() {
   return {.name = "workers",
           .deleters = Deleters::kCleaners,
@@ -198,8 +198,8 @@ AdmissionPolicy kept(std::string name, const kube::Resource& params, std::vector
   return out;
 }
 
-/// Refuses deletions of the children of a Controller that drains. The policy selects them by label, so other objects cost no
-/// evaluation.
+/// Refuses deletions of the children of a Controller that drains. The policy selects children by label, so other objects cost
+/// no evaluation.
 AdmissionPolicy clusters() {
   AdmissionPolicy out = kept("clusters", resources::kController,
                              {std::string(kAppController), std::string(kAppBackup), std::string(kAppRestApi),

@@ -1,5 +1,5 @@
-// The chart's admission policies. They restrict who may delete workers, and who may delete the objects that are needed to drain
-// workers. Each policy is declared once: slurm-operator-gen writes it in CEL for the chart
+// The chart's admission policies. The policies restrict who is allowed to delete workers, and the objects that are needed to
+// drain workers. Each policy is declared once: slurm-operator-gen writes it in CEL for the chart
 // (charts/slurm-operator/files/admission-policies.yaml), and the simulator evaluates the same clauses. Parts that depend on the
 // chart's values (names, users, namespaces and actions) are in the chart's templates.
 #pragma once

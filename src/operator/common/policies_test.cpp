@@ -46,7 +46,7 @@ Json worker() {
     "spec": {"nodeName": "k"}, "status": {"phase": "Running"}})");
 }
 
-/// Two objects: a clause holds for the deletion of `yes`, and does not hold for that of `no`.
+/// Two objects for a clause. The clause holds for the deletion of `yes`, and does not hold for the deletion of `no`.
 struct Case {
   Json no, yes;
 };
@@ -122,7 +122,7 @@ TEST(AdmissionPolicies, WhatDrainsNeedIsFoundByLabelAndKind) {
   EXPECT_FALSE(concerns("slurmrestd", "slurmctld", kinds::kService));
 }
 
-/// A deletion that the policy refuses. It would be allowed if any one of its parts were missing.
+/// A deletion that the policy refuses. If any one of its parts were missing, the policy would allow the deletion.
 struct Kept {
   Json object =
       Json::parse(R"({"metadata": {"namespace": "n", "name": "o", "ownerReferences": [{"uid": "other"}, {"uid": "u"}]}})");

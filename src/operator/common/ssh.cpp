@@ -20,7 +20,7 @@ std::string host_key_name(const char* type) {
 }
 
 /// True if the line has a public key. Like sshd, looks for a key type followed by base64 text whose decoded data begins with
-/// this key type. Options may precede the type.
+/// this key type. Options can precede the key type.
 bool is_public_key(std::string_view line) {
   std::vector<std::string> words(1);
   bool quoted = false;

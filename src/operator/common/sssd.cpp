@@ -68,7 +68,7 @@ void add_sssd_sidecar(core::Json& pod, const api::SecretKeySelector& ref, const 
                      {"volumeMounts", core::Json::array({read_only_mount(kSssdVolume, kGiven), pipes_mount()})}};
   pod["initContainers"].push_back(std::move(sidecar));
   pod["containers"][0]["volumeMounts"].push_back(pipes_mount());
-  // The volume is optional, so that a daemon whose pod was lost can start again while the Secret is missing.
+  // The Secret is optional in the volume, so that a daemon whose pod was lost can start again while the Secret is missing.
   pod["volumes"].push_back(sssd_volume(ref, true));
   pod["volumes"].push_back({{"name", kPipesVolume}, {"emptyDir", {{"medium", "Memory"}}}});
 }

@@ -1,4 +1,4 @@
-// SSSD in pods: finds users that are not in the /etc/passwd of the image.
+// Adds SSSD to pods. SSSD finds users that are not in the /etc/passwd of the image.
 //
 // In pods whose containers run as root (login nodes, workers), the image starts SSSD if it finds a configuration. For a daemon
 // that does not run as root, SSSD runs in a sidecar and answers over a socket that both containers mount. The daemon's image

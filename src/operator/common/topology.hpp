@@ -39,7 +39,7 @@ inline constexpr std::string_view kTopologyRoot = "k8s";
 [[nodiscard]] TopologyUnits read_topology(std::string_view yaml);
 
 /// Adds the units of the topology string, unless the string has none or does not fit `type`. If the string lacks the switches
-/// above its first unit, takes them from `before`. Does not change existing units.
+/// above its first unit, takes these switches from `before`. Does not change existing units.
 void add_units(TopologyUnits& units, api::TopologyType type, std::string_view topology, const TopologyUnits& before);
 
 /// True if slurmctld accepts the topology string when topology.yaml has these units. slurmctld does not start if it rejects the

@@ -35,7 +35,7 @@ void wake_on_last_workers(Wiring& wiring, const run::Controller& who, kube::Cach
 /// The NodeSets of a cluster to which the changed Slurm nodes belong, according to the features of the nodes.
 struct Claims {
   std::vector<kube::Key> nodesets;
-  bool unclaimed = false;  ///< A changed node has no feature of these NodeSets and may belong to any of them.
+  bool unclaimed = false;  ///< A changed node has no feature of a NodeSet, so it can belong to any NodeSet.
 };
 [[nodiscard]] Claims claims_of(const slurm::Change& change, const std::vector<kube::ObjectPtr>& nodesets);
 

@@ -24,20 +24,21 @@ constexpr std::string_view kAuthorizedKeys = "authorized_keys";
 constexpr std::string_view kKeysDirectory = "/etc/ssh/authorized_keys.d";
 constexpr int kPrivateMode = 0600, kPublicMode = 0644;
 
-/// The script of the init container. It copies the key and the configuration, because no fsGroup suits both daemons: sackd,
-/// which runs as user slurm, must own its key, and sshd's files must belong to root alone. Users of earlier releases mount
-/// additional files next to the key. The termination message names the rotation of the keys.
+/// The script of the init container. The script copies the key and the configuration, because no fsGroup suits both daemons:
+/// sackd runs as user slurm and must own its key, but the files of sshd must belong to root alone. Users of earlier releases
+/// mount additional files next to the key. The termination message names the rotation of the keys.
 constexpr std::string_view kInitConfScript =
     R"(for f in /mnt/slurm/*.key /mnt/slurm/*.jwks /mnt/slurm/*.conf; do [ -f "$f" ] || continue; to=/mnt/etc/slurm/${f##*/};)"
     R"( cp "$f" "$to" && chown 401:401 "$to" || exit 1;)"
     R"( case $f in *.conf) chmod 0644 "$to";; *) chmod 0600 "$to"; esac || exit 1; done;)"
     R"( f=/mnt/slurm/login-generation; [ ! -f "$f" ] || cat "$f" >/dev/termination-log)";
 
-/// The script of the preStop hook. It writes a notice to all terminals, and waits until there are no sessions, also while they
-/// cannot be counted. Once the pod terminates, its terminationGracePeriodSeconds cannot be shortened. So the script ends by
-/// itself when the cluster was deleted, because srun may then hang. It assumes a deletion if DNS works but has not known the
-/// name of slurmctld's Service ($0) for a minute. $1 is a name that always exists. With an external slurmctld, which has no
-/// such Service, $0 equals $1, and the cluster never counts as deleted.
+/// The script of the preStop hook. The script writes a notice to all terminals, and waits until there are no sessions. While
+/// the sessions cannot be counted, it also waits. Once the pod terminates, its terminationGracePeriodSeconds cannot be
+/// shortened. If the cluster was deleted, srun can hang, so the script then ends although there are sessions. The script
+/// assumes that the cluster was deleted if DNS works but has not known the name of slurmctld's Service ($0) for a minute. $1 is
+/// a name that always exists. With an external slurmctld, which has no such Service, $0 equals $1, and the cluster never counts
+/// as deleted.
 constexpr std::string_view kPreStop =
     R"sh(idle() { count && [ "$n" = 0 ]; };)sh"
     R"sh( gone() { getent hosts "$1" >/dev/null && ! getent hosts "$0" >/dev/null; };)sh"
@@ -47,7 +48,7 @@ constexpr std::string_view kPreStop =
     R"sh( [ "$g" -lt 30 ] || exit 0; sleep 2; done)sh";
 constexpr int kGraceSeconds = 24 * 60 * 60;
 
-/// Returns the port on which sshd listens: the one that the user sets, or the default.
+/// Returns the port on which sshd listens, which is the port that the user sets, or the default port.
 int ssh_port(const api::LoginSetSpec& spec) {
   if (const Json* ports = core::find(spec.login, {"ports"}); ports != nullptr && ports->is_array()) {
     for (const Json& port : *ports) {
@@ -59,7 +60,8 @@ int ssh_port(const api::LoginSetSpec& spec) {
 }
 
 /// Returns the script of the readiness probe. A pod is ready if sackd gives out credentials, sshd listens, and users can be
-/// found. The script does not connect to sshd, which logs each connection. It reports the sessions in any case.
+/// found. The script does not connect to sshd, which logs each connection. The script reports the sessions even if the pod is
+/// not ready.
 std::string readiness_script(const api::LoginSetSpec& spec) {
   std::string out = report_script();
   out += fmt::format(
@@ -204,8 +206,9 @@ void add_conf_server(Json& container, const std::string& servers) {
   env.push_back({{"name", kSackdOptions}, {"value", ours}});
 }
 
-/// Copies settings of the container `login` to one of our init containers that lacks them: with a quota on the namespace, each
-/// container needs resources. The pod needs no more resources, because `check` ends before the other containers start.
+/// Copies settings of the container `login` to an init container of ours that lacks these settings. With a quota on the
+/// namespace, each container needs resources. The pod needs no more resources, because `check` ends before the other containers
+/// start.
 void like_login(const Json& login, Json& container) {
   const std::string name = core::get_string(container, {"name"});
   if (name != kInitConf && name != kCheck && name != kSessions) return;

@@ -29,9 +29,9 @@ LoginSetController::LoginSetController(Wiring& wiring, std::string cluster_domai
   wiring.makes(kube::resources::kService);
   wiring.makes(kube::resources::kDeployment);
   wiring.makes(kube::resources::kEndpointSlice);
-  // Pods get annotations by which a kubelet refreshes authorized keys at once, and by which idle pods are deleted first.
+  // The operator annotates pods, so that kubelets refresh authorized keys at once, and so that idle pods are deleted first.
   wiring.rights.add(kube::resources::kPod, {"patch"});
-  // The log of a pod says how many sessions it has.
+  // The log of the sidecar `sessions` shows how many sessions a pod has.
   wiring.rights.add(kube::resources::kPod, {"get"}, "log");
 
   wiring.wakes<Object>(*this, caches_.loginsets, kube::self<Object>());
@@ -44,9 +44,9 @@ LoginSetController::LoginSetController(Wiring& wiring, std::string cluster_domai
   for (kube::Cache<Object>* children : {&caches_.services, &caches_.config_maps, &caches_.deployments}) {
     wiring.wakes<Object>(*this, *children, kube::controller_owner<Object>(resources::kLoginSet.kind));
   }
-  // An EndpointSlice is found by its labels, because a LoginSet that is being deleted does not own it.
+  // The mapper uses the labels of the EndpointSlice, because a LoginSet that is being deleted does not own its EndpointSlice.
   wiring.wakes<Object>(*this, caches_.endpoint_slices, instance_of<Object>(kAppLogin));
-  // Login pods must not be newer than slurmctld.
+  // Login pods must not have a later release than slurmctld, so a changed release of slurmctld wakes the LoginSets.
   wiring.wakes<Object>(*this, caches_.config_maps, of_owner(of_controller), [](const Object& before, const Object& after) {
     return slurmctld_release(&before) != slurmctld_release(&after);
   });

@@ -21,7 +21,8 @@ const std::string& host_of(const kube::PodRecord& pod) {
 }
 
 /// True if our EndpointSlice can resolve the host name of the pod. This includes pods that are not ready or that wait for their
-/// sessions, because srun may run there. It excludes pods with hostNetwork, which have the name of their Kubernetes node.
+/// sessions, because srun can still run in these pods. Pods with hostNetwork are excluded, because they have the name of their
+/// Kubernetes node.
 bool has_name(const kube::PodPtr& pod) {
   const std::string& host = host_of(*pod);
   return !pod->pod_ip.empty() && !pod->host_network && pod->phase != "Succeeded" && pod->phase != "Failed" &&
@@ -32,8 +33,8 @@ bool is_ipv6(const kube::PodPtr& pod) {
   return pod->pod_ip.find(':') != std::string::npos;
 }
 
-/// Returns the pods for the slice, sorted. All addresses of a slice have one family. Normally all pods have the cluster's first
-/// family. Otherwise, returns only pods with an IPv4 address.
+/// Returns the pods for the slice, sorted. All addresses of a slice have one family. Normally all pods have addresses of the
+/// cluster's first family. If the families differ, returns only the pods with an IPv4 address.
 std::vector<kube::PodPtr> named_pods(const Observed& observed) {
   std::vector<kube::PodPtr> out;
   std::ranges::copy_if(observed.pods, std::back_inserter(out), has_name);
@@ -42,8 +43,8 @@ std::vector<kube::PodPtr> named_pods(const Observed& observed) {
   return out;
 }
 
-/// Returns the slice if it belongs to this LoginSet. A slice without a controller owner belongs to it if its labels name this
-/// LoginSet.
+/// Returns the observed EndpointSlice if it belongs to this LoginSet. A slice without a controller owner belongs to this
+/// LoginSet if the labels of the slice name the LoginSet.
 kube::ObjectPtr own_hosts(const Observed& observed) {
   if (!observed.hosts) return nullptr;
   const kube::ObjectMeta& there = observed.hosts->meta;
@@ -61,15 +62,16 @@ Json build_hosts(const Observed& observed) {
   const kube::ObjectMeta& meta = observed.object->meta;
   kube::StringMap labels = loginset_labels(meta.name);
   labels["kubernetes.io/service-name"] = workers_service_name(observed.loginset.spec.controller_ref.name);
-  // Kubernetes' own controller manages the slices with the workers of this Service. It ignores slices with another value of
-  // this label.
+  // Kubernetes' own controller manages the slices with the workers of this Service. That controller ignores slices that have a
+  // different value of this label.
   labels["endpointslice.kubernetes.io/managed-by"] = "slurm-operator";
   // kube-proxy ignores slices with this label.
   labels["service.kubernetes.io/headless"] = "";
   Json out =
       owned_child(kube::resources::kEndpointSlice, {meta.ns, login_hosts_name(meta.name)}, resources::kLoginSet, meta, labels);
-  // After the LoginSet was deleted, pods may wait for their sessions for a day, so they own the slice too. While the LoginSet
-  // is terminating, only the pods own it: a foreground deletion would delete what the LoginSet owns.
+  // After the LoginSet was deleted, pods can wait for their sessions for a day, so the pods own the slice too. While the
+  // LoginSet is terminating, only the pods own the slice, because a foreground deletion deletes all objects that the LoginSet
+  // owns.
   Json& owners = out["metadata"]["ownerReferences"];
   if (meta.terminating()) owners.clear();
   const std::vector<kube::PodPtr> pods = named_pods(observed);
@@ -88,7 +90,7 @@ void plan_hosts(const Observed& observed, plan::Plan& plan) {
   if (!observed.controller_exists || !observed.controller_error.empty()) return;
   Json hosts = build_hosts(observed);
   const bool wanted = !observed.external && !hosts["endpoints"].empty();
-  // A slice that belongs to somebody else counts as missing: the apply then detects the owner and fails.
+  // A slice of another owner counts as missing. The apply then detects the other owner and fails.
   const kube::ObjectPtr there = own_hosts(observed);
   // The address type of a slice cannot be changed.
   const bool fits = !there || core::get_string(there->body, {"addressType"}) == core::get_string(hosts, {"addressType"});

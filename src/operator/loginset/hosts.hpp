@@ -1,6 +1,7 @@
-// Publishes the host names of login pods in DNS. When a job step ends, slurmctld connects to the host of srun by its host name,
-// and is blocked while it resolves that name. DNS has no names for pods of Deployments. So the operator makes an EndpointSlice
-// that adds the login pods to the headless Service of the workers. slurmctld resolves host names in the domain of this Service.
+// Publishes the host names of login pods in DNS. When a job step ends, slurmctld connects to the host of srun by host name.
+// While slurmctld resolves that name, it is blocked. DNS has no names for pods of Deployments. So the operator makes an
+// EndpointSlice that adds the login pods to the headless Service of the workers. slurmctld resolves host names in the domain of
+// this Service.
 //
 // Folder src/operator/loginset: the controller of LoginSets. Uses operator/common, and no other controller.
 #pragma once

@@ -62,7 +62,8 @@ std::shared_ptr<const Observed> LoginSetController::observe_typed(const kube::Ke
     for (const auto& [user, lines] : data.items()) {
       const std::string place = fmt::format("spec.authorizedKeysRefs[{}].name: ConfigMap {}/{}, key {}", i, key.ns, name, user);
       if (lines.is_string()) look_at_keys(lines.get<std::string>(), place, out->keys_problems);
-      // If several files in a volume have the same name, the last one wins.
+      // The files of these ConfigMaps and the file of rootSshAuthorizedKeys are in one volume. If several files have one name,
+      // the last file wins.
       if (user == "root" && !spec.root_ssh_authorized_keys.empty()) {
         out->keys_problems.push_back(
             {"AuthorizedKeysInvalid", place + ": these keys replace spec.rootSshAuthorizedKeys, which opens for nobody: write "

@@ -29,7 +29,7 @@ bool mountable(const Observed& observed) {
   return observed.keyring.usable() && users_known && observed.config_map && !usable_host_keys(observed.host_keys).empty();
 }
 
-/// Adds problems of the Controller and of its key.
+/// Adds problems of the Controller and of the Controller's key.
 void add_controller_problems(const Observed& observed, std::vector<Problem>& out) {
   const std::string& ns = observed.object->meta.ns;
   const std::string controller = ns + "/" + observed.loginset.spec.controller_ref.name;
@@ -102,13 +102,13 @@ void plan_refresh(const Observed& observed, plan::Plan& plan) {
 
 void plan_children(const Observed& observed, plan::Plan& plan) {
   const std::string& name = observed.object->meta.name;
-  // If a user created a Secret of this name, the operator uses the host keys in it.
+  // If a user has created a Secret with this name, the operator uses the host keys in that Secret.
   if (observed.host_keys.presence == kube::Presence::kAbsent) {
     plan.lane("keys").add({{"create", "Secret", ssh_host_keys_name(name)},
                            "there are no host keys yet",
                            kube::create(kube::resources::kSecret, build_host_keys(observed))});
   }
-  // sshd_config names the host keys, so it is written only when they exist.
+  // sshd_config names the host keys, so the operator writes sshd_config only when the host keys exist.
   bool refreshed = !usable_host_keys(observed.host_keys).empty();
   if (refreshed) {
     std::optional<plan::Step> config =
@@ -119,7 +119,8 @@ void plan_children(const Observed& observed, plan::Plan& plan) {
   if (refreshed) plan_refresh(observed, plan);
   plan.lane("network").add(
       apply_step(kube::resources::kService, build_service(observed), observed.service.get(), kManagerLoginSet));
-  // Pods that start now must find the sshd_config whose hash is in their annotation.
+  // The Deployment is applied only after the ConfigMap, because new pods must find the sshd_config whose hash is in their
+  // annotation.
   if (!refreshed || !observed.controller_exists || !observed.controller_error.empty() || !mountable(observed) || observed.newer)
     return;
   core::Json deployment = build_deployment(observed);
@@ -127,8 +128,8 @@ void plan_children(const Observed& observed, plan::Plan& plan) {
       make_way_step(kube::resources::kDeployment, deployment, observed.deployment.get(), observed.context.outcomes);
   std::optional<plan::Step> apply =
       apply_step(kube::resources::kDeployment, std::move(deployment), observed.deployment.get(), kManagerLoginSet);
-  // The Deployment changes in a later pass, when the caches show the pods' deletion costs: Kubernetes' controller of
-  // ReplicaSets uses a cache as well.
+  // The Deployment changes in a later pass, once the operator's caches show the pods' deletion costs. Kubernetes' ReplicaSet
+  // controller uses a cache as well, so it also needs time to see these costs.
   if (!rank_pods(observed, apply.has_value(), plan)) return;
   plan::Lane& lane = plan.lane("pod");
   lane.add(std::move(way));
@@ -142,8 +143,8 @@ plan::Plan plan(const Observed& observed) {
   plan::Plan out;
   if (!observed.object) return out;
   if (observed.object->meta.terminating()) {
-    // Kubernetes deletes the children with the LoginSet, so the operator deletes none. In a foreground deletion, the LoginSet
-    // exists until its last pod is gone, and slurmctld must resolve the names of the pods until then.
+    // Kubernetes deletes the children with the LoginSet, so the operator deletes no children. In a foreground deletion, the
+    // LoginSet exists until its last pod is gone, and slurmctld must resolve the names of the pods until then.
     if (observed.parse_error.empty()) plan_hosts(observed, out);
     std::vector<Problem> problems = waits_for_sessions(observed, out);
     problems.insert(problems.begin(), Problem{kReasonTerminating, "the LoginSet is being deleted", Problem::Kind::kComing});

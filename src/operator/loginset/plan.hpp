@@ -2,9 +2,9 @@
 // "network" (Service), "hosts" (the names of login pods in DNS: see hosts.hpp), "rank" (which pods are deleted first), "pod"
 // (Deployment), "events", "status".
 //
-// When a login pod ends, its sessions end. The srun and salloc that run there end too, with their jobs. So the pod template
-// contains nothing that changes without need, the preStop hook waits for the sessions, and idle pods are deleted first: see
-// sessions.hpp.
+// When a login pod ends, its sessions end. The srun and salloc processes on the pod end too, and with them their jobs. So the
+// pod template contains nothing that changes without need, the preStop hook waits for the sessions, and idle pods are deleted
+// first: see sessions.hpp.
 #pragma once
 
 #include "core/json.hpp"

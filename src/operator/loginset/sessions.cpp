@@ -17,12 +17,12 @@ using core::Json;
 constexpr std::string_view kDirectory = "/run/slurm-sessions";
 constexpr std::string_view kReport = "/run/slurm-sessions/now";
 constexpr std::string_view kSaid = "sessions=";
-/// Kubernetes' own annotation: of the ready pods, a ReplicaSet deletes those with the lowest cost first.
+/// Kubernetes' own annotation. Among ready pods, a ReplicaSet first deletes the pods with the lowest value.
 constexpr const char* kDeletionCost = "controller.kubernetes.io/pod-deletion-cost";
 
-/// The script of the sidecar. It copies each report to the log once, so that missing reports are soon noticed. Before the
-/// container `login` starts, it makes the directory inaccessible to users. It waits for a background sleep, because a shell
-/// handles TERM at once only while it waits.
+/// The script of the sidecar. The script copies each report to the log once, so that missing reports are soon noticed. Before
+/// the container `login` starts, the script makes the directory inaccessible to users. The script waits for a background sleep,
+/// because a shell handles TERM at once only while the shell waits.
 constexpr std::string_view kTell =
     "trap 'exit 0' TERM\n"
     "chmod 0700 /run/slurm-sessions || exit 1\n"
@@ -31,7 +31,7 @@ constexpr std::string_view kTell =
     "  echo \"sessions=${n:-unknown}\"\n"
     "  sleep 5 & wait $!\n"
     "done 2>/dev/null\n";
-/// How long a line of the log is considered current. This is longer than the interval between two reports.
+/// The age up to which a line of the log counts. This age is longer than the interval between two reports.
 constexpr std::chrono::seconds kFresh{15};
 constexpr core::Duration kWhileTurning{5000};
 constexpr core::Duration kWhileWaiting{10000};
@@ -40,7 +40,7 @@ std::string id_of(const kube::PodRecord& pod) {
   return "sessions of " + pod.meta.name;
 }
 
-/// True if the pod has the sidecar, so that its log may have a report.
+/// True if the pod has run the sidecar, so that the log of the sidecar can have a report.
 bool tells(const kube::PodRecord& pod) {
   return pod.phase == "Running" && std::ranges::any_of(pod.containers, [](const kube::ContainerState& container) {
            return container.name == kSessions && container.started_once;
@@ -55,7 +55,7 @@ std::string cost_of(const Count& count) {
   return std::to_string(count.value_or(std::numeric_limits<std::int32_t>::max()));
 }
 
-/// True if no pod will be deleted: no more pods run than are wanted, and all have the newest template.
+/// True if no pod will be deleted: there are no more pods than wanted, and all pods have the newest template.
 bool settled(const Observed& observed) {
   const kube::Object& deployment = *observed.deployment;
   const auto count = [&](const char* which) { return core::get_int(deployment.body, {"status", which}); };
@@ -97,7 +97,7 @@ Count read_count(const plan::Facts& facts, const kube::PodRecord& pod) {
 }
 
 bool rank_pods(const Observed& observed, bool changes, plan::Plan& plan) {
-  // If users set the annotation in the template, the operator does not change it.
+  // If users set the deletion cost in the pod template, the operator does not change the deletion cost.
   const bool theirs = observed.loginset.spec.pod_template.metadata.annotations.contains(kDeletionCost);
   if (!observed.deployment || theirs || (!changes && settled(observed))) return true;
   bool ranked = true;

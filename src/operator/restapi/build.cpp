@@ -35,8 +35,8 @@ int port_of(const core::Json& container) {
   return 0;
 }
 
-/// Returns the port on which slurmrestd listens: the container's port with the name that the Service and the probes use. Users
-/// can set it in two places.
+/// Returns the port on which slurmrestd listens. This is the container port whose name the Service and the probes use. Users
+/// can set this port in spec.slurmrestd and in the pod template.
 int listening_port(const core::Json& container, const api::RestApiSpec& spec) {
   if (const core::Json* theirs = container_in(spec.pod_template, kAppRestApi)) {
     if (const int port = port_of(*theirs); port != 0) return port;
@@ -74,14 +74,15 @@ bool has_ipv6(const kube::Object& service) {
   return families != nullptr && families->is_array() && std::ranges::find(*families, core::Json("IPv6")) != families->end();
 }
 
-/// Returns the address on which slurmrestd listens. With EnableIPv6, [::] serves both families, but slurmrestd does not start
-/// with it in a pod without an IPv6 address. Without EnableIPv6, Slurm supports only IPv4.
+/// Returns the address on which slurmrestd listens. With EnableIPv6, slurmrestd serves both IP families at [::], but in a pod
+/// without an IPv6 address it does not start with [::]. Without EnableIPv6, Slurm supports only IPv4.
 std::string_view any_address(const Observed& observed) {
   const bool both = enables_ipv6(offered_conf(*observed.config_map)) && observed.service && has_ipv6(*observed.service);
   return both ? "[::]" : "0.0.0.0";
 }
 
-/// Returns the container. Without accounting, it omits the plugin for slurmdbd, because slurmrestd would exit with it.
+/// Returns the container of slurmrestd. Without accounting, the arguments omit the plugin openapi/slurmdbd, because slurmrestd
+/// would exit.
 core::Json slurmrestd_container(const Observed& observed) {
   const api::RestApiSpec& spec = observed.restapi.spec;
   core::Json out{
@@ -150,9 +151,9 @@ core::Json build_deployment(const Observed& observed) {
                      container_image(spec.pod_template, kAppRestApi, spec.slurmrestd, kDefaultSlurmrestdImage),
                      spec.pod_template);
   }
-  // slurmrestd reads its configuration once. It has no auth/slurm key, because it uses the tokens of its callers. Its pods are
-  // replaced only for settings for which slurmctld restarts as well, and for the address of slurmdbd. With an external
-  // slurmctld, only slurmrestd reads the file, so each change replaces the pods.
+  // slurmrestd reads slurm.conf once. slurmrestd has no auth/slurm key, because it uses the tokens of its callers. The pods are
+  // replaced only if the address of slurmdbd changes, or a setting for which slurmctld restarts as well. With an external
+  // slurmctld, only slurmrestd reads this slurm.conf, so each change of the file replaces the pods.
   const std::string digest = observed.external     ? core::short_digest(text)
                              : observed.accounting ? slurmrestd_digest(text)
                                                    : restart_digest(text);

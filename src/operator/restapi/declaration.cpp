@@ -26,7 +26,8 @@ RestApiController::RestApiController(Wiring& wiring) : TypedController(restapi::
   wiring.reconciles(resources::kRestApi);
   wiring.makes(kube::resources::kService);
   wiring.makes(kube::resources::kDeployment);
-  // Secrets and ConfigMaps are read because pod templates name them, and Secrets also because of spec.sssdConfRef.
+  // Pod templates name Secrets and ConfigMaps, and spec.sssdConfRef names a Secret. So the operator reads Secrets and
+  // ConfigMaps.
   wiring.reads(kube::resources::kSecret);
   wiring.reads(kube::resources::kConfigMap);
 
@@ -41,7 +42,7 @@ RestApiController::RestApiController(Wiring& wiring) : TypedController(restapi::
       *this, caches_.nodesets, [of_controller](const Object& object) { return of_controller(controller_ref(object)); },
       intent_changed);
   wake_on_last_workers(wiring, *this, caches_.pods, caches_.controllers, of_controller);
-  // slurmrestd starts once there is a slurm.conf, and may need a restart when slurm.conf changes.
+  // slurmrestd starts once there is a slurm.conf, and can need a restart when slurm.conf changes.
   wiring.wakes<Object>(*this, caches_.config_maps, of_owner(of_controller), [](const Object& before, const Object& after) {
     const auto text = [](const Object& map) { return core::get_string(map.body, {"data", kSlurmConf}); };
     return text(before) != text(after) || slurmctld_release(&before) != slurmctld_release(&after);

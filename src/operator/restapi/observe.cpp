@@ -22,7 +22,7 @@ std::shared_ptr<const Observed> RestApiController::observe_typed(const kube::Key
   if (const auto& ref = out->restapi.spec.sssd_conf_ref)
     out->sssd_conf = read_key(recorder, key.ns, {.secret = ref->name, .key = ref->key});
 
-  // The name of the Controller is read even if the spec cannot be parsed: the deletion must not depend on a broken spec.
+  // The name of the Controller is read from the JSON, because the RestApi must be deletable even if its spec cannot be parsed.
   const std::string controller = core::get_string(out->object->body, {"spec", "controllerRef", "name"});
   if (const kube::ObjectPtr owner = caches_.controllers.find({key.ns, controller})) {
     out->controller_exists = true;

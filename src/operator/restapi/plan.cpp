@@ -48,8 +48,8 @@ std::vector<Problem> problems_of(const Observed& observed, const plan::Plan& pla
 
 void plan_status(const Observed& observed, std::vector<Problem> problems, bool ready, const std::string& waiting,
                  plan::Plan& plan) {
-  // Adding the finalizer in this pass changes the resourceVersion that the status write depends on. The status follows in the
-  // next pass.
+  // Adding the finalizer in this pass changes the resourceVersion on which the status write depends. So the next pass writes
+  // the status.
   if (plan.lanes().contains("guard")) return;
   const kube::Object& object = *observed.object;
   Conditions conditions(observed.restapi.status.conditions, object.meta.generation, observed.context.now);
@@ -102,7 +102,8 @@ void plan_end(const Observed& observed, plan::Plan& plan) {
     return;
   }
   plan.intent.summary += ": " + needed->waiting;
-  // Workers can be drained only through slurmrestd, which may not exist yet or may have to be replaced.
+  // Workers can be drained only through slurmrestd, so the children are still applied: slurmrestd might not exist yet, or its
+  // pods might have to be replaced.
   if (observed.parse_error.empty() && needed->at_work) plan_children(observed, plan);
   plan_status(observed, {{"Terminating", "the RestApi is being deleted", Problem::Kind::kComing}}, false, needed->waiting,
               plan);

@@ -46,7 +46,8 @@ void find_fixed(const Json& schema, const Pointer& here, std::set<Pointer>& out)
   for (const auto& [name, property] : properties.items()) find_fixed(property, here / name, out);
 }
 
-/// True if FieldsNotActedOn lists the field or one that contains it. With `parts`, also true if it lists a part of the field.
+/// True if FieldsNotActedOn lists the field or a field that contains it. If `parts` is true, also true if FieldsNotActedOn
+/// lists a part of the field.
 bool tells(const State& state, const std::string& field, bool parts) {
   const std::string path = "spec." + field;
   const std::size_t list = state.not_acted_on.find(": ");
@@ -107,8 +108,8 @@ class Search {
     });
   }
 
-  /// Returns the states after these specs. Uses one world for all specs. If the CRD refuses the changes between them, uses one
-  /// world for each spec.
+  /// Returns the states after these specs. Applies the specs to one world. If the CRD refuses the changes between the specs,
+  /// uses a new world for each spec.
   std::vector<State> states(const std::vector<Json>& specs) {
     if (!refused(specs)) return states_(specs);
     std::vector<State> out;
@@ -116,7 +117,7 @@ class Search {
     return out;
   }
 
-  /// Checks one field. `inner`: its members are checked one by one. `must`: the field cannot be removed.
+  /// Checks one field. `inner`: the caller checks the members of the field one by one. `must`: the field cannot be removed.
   void field(const Json& property, const Pointer& here, bool inner, bool must) {
     const bool there = base_.contains(here);
     const Json initial = property.value("default", Json());
@@ -198,7 +199,8 @@ Json without_versions(Json json) {
     if (!value.is_object() || value.value("type", Json()) != api::kConditionFieldsNotActedOn)
       out.push_back(without_versions(std::move(value)));
   }
-  // An item that is removed from a list of named items and added again is at the end of the list, so the order does not count.
+  // If an item is removed from a list of named items and added again, it is at the end of the list. So the order does not
+  // count.
   if (std::all_of(out.begin(), out.end(), [](const Json& value) { return value.is_object() && value.contains("name"); })) {
     std::sort(out.begin(), out.end(), [](const Json& a, const Json& b) { return a["name"].dump() < b["name"].dump(); });
   }

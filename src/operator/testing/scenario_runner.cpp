@@ -113,7 +113,8 @@ void ScenarioRunner::run(const Run& how) {
     const std::vector<std::string> tried = world().carry_out(last_);
     did_.insert(did_.end(), tried.begin(), tried.end());
     const bool failed = std::any_of(tried.begin(), tried.end(), [](const std::string& id) { return id.starts_with("!"); });
-    // The engine retries a failed step with a backoff. Here it is enough that a few passes see the outcome of the step.
+    // The engine retries a failed step with a backoff. In a scenario, it is enough that a few more passes see the outcome of
+    // the step.
     if (how.must_rest && failed && pass >= 3) return;
   }
   if (how.must_rest) FAIL() << "it does not come to rest:\n" << lines(did_) << last_.describe().dump(1);
@@ -148,7 +149,8 @@ void ScenarioRunner::expect_object(const std::string& what, const Json& want) {
   }
 }
 
-/// Expects a text at a path of an object: "Kind/name a.b.c". "~" stands for a dot within a key. A Secret's data are decoded.
+/// Expects a text at a path of an object: "Kind/name a.b.c". "~" stands for a dot within a key. Data of Secrets are
+/// base64-decoded before the comparison.
 void ScenarioRunner::expect_text(const std::string& where, const Json& want) {
   const auto [what, path] = split(where, ' ');
   const auto [kind, name] = split(what);

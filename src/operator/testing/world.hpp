@@ -38,9 +38,9 @@ namespace op::testing {
 
 using core::Json;
 
-/// What slurmctld does. kObeys: it works normally. kIgnores: it loads no slurm.conf. kRefuses: it refuses slurm.conf. kForbids:
-/// it refuses the token. kBabbles: its answers are not JSON. kElsewhere: it belongs to another cluster. kSilent: it does not
-/// answer slurmrestd. kAway: slurmrestd does not answer either.
+/// What slurmctld does. kObeys: works normally. kIgnores: loads no slurm.conf. kRefuses: refuses slurm.conf. kForbids: refuses
+/// the token. kBabbles: sends answers that are not JSON. kElsewhere: belongs to another cluster. kSilent: does not answer
+/// slurmrestd. kAway: slurmctld and slurmrestd do not answer.
 enum class Slurmctld { kObeys, kIgnores, kRefuses, kAway, kForbids, kBabbles, kElsewhere, kSilent };
 
 class World {
@@ -137,8 +137,8 @@ class World {
     return out;
   }
 
-  /// Sets whether the operator polls Slurm. While it does not, its snapshot stays the one at the time of this call, and becomes
-  /// old.
+  /// Sets whether the operator polls Slurm. While polling is off, the operator sees the snapshot of Slurm from the time of this
+  /// call, and the snapshot becomes old.
   void poll(bool polls) {
     last_answer_ = nullptr;
     if (!polls) last_answer_ = snapshot();
@@ -174,7 +174,7 @@ class World {
     }
   }
 
-  /// Carries a plan out. Returns the ids of the tried steps, failed ones with a leading "!".
+  /// Carries a plan out. Returns the ids of the tried steps. The ids of failed steps begin with "!".
   std::vector<std::string> carry_out(const plan::Plan& plan) {
     std::vector<std::string> tried;
     for (const auto& [name, lane] : plan.lanes()) {
@@ -332,7 +332,7 @@ class World {
     return out;
   }
 
-  /// Returns the slurm.conf with which slurmctld runs, or "" if no ConfigMap has it any more.
+  /// Returns the slurm.conf with which slurmctld runs, or "" if no ConfigMap has that file any more.
   [[nodiscard]] std::string loaded_text() const {
     for (const auto& [id, document] : objects_) {
       if (id.first != "ConfigMap") continue;
@@ -485,7 +485,8 @@ class World {
     return {};
   }
 
-  /// Replaces recipes: $copy by the copied value, others by a new value made from the recipe. Adds the public keys of $sshKey.
+  /// Replaces each $copy recipe by the copied value, and each other recipe by a new value. Adds the public keys of $sshKey
+  /// recipes.
   Json with_values(Json document) {
     if (!document.contains("data") || !document["data"].is_object()) return document;
     const Json recipes = document["data"];
@@ -514,7 +515,7 @@ class World {
     return source->at("data").at(core::get_string(recipe, {"key"}));
   }
 
-  /// True if two ports of a Service have the same name, which the API server refuses.
+  /// True if two ports of a Service have the same name. The API server refuses such a Service.
   static bool twin_ports(const Json& service) {
     std::set<std::string> names;
     const Json* ports = core::find(service, {"spec", "ports"});
@@ -523,7 +524,7 @@ class World {
            });
   }
 
-  /// True if a probe or hook has more than one handler, which the API server refuses.
+  /// True if a probe or hook has more than one handler. The API server refuses such an object.
   static bool two_handlers(const Json& at) {
     if (!at.is_structured()) return false;
     int handlers = 0;

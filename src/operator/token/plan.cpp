@@ -14,10 +14,11 @@ namespace {
 
 /// The lifetime of a token of `scontrol token lifespan=infinite`: INT_MAX - 1 seconds.
 constexpr core::Duration kLongestLifetime{(2147483647LL - 1) * 1000};
-/// New Tokens cannot have a shorter lifetime. An older Token with a shorter one would be renewed all the time.
+/// New Tokens cannot have a shorter lifetime. An older Token with a shorter lifetime would be renewed all the time, so this
+/// limit applies.
 constexpr core::Duration kShortestLifetime{10000};
-/// The longest wait for the next pass. The wait uses another clock than the token's age, which is measured by the wall clock. A
-/// limit makes the operator notice soon that the wall clock was corrected.
+/// The longest wait for the next pass. The wait uses the monotonic clock, but the wall clock measures the token's age. Because
+/// of the limit, the operator soon notices a correction of the wall clock.
 constexpr core::Duration kLongestSleep{5 * 60 * 1000};
 
 core::Duration lifetime_of(const api::TokenSpec& spec) {
@@ -40,7 +41,7 @@ core::Json mint(const Observed& observed) {
         {"lifetimeSeconds", lifetime_of(spec).count() / 1000}}}};
 }
 
-/// Returns the labels of the Secret. They include the Token's labels, because tools that copy Secrets select Secrets by them.
+/// Returns the labels of the Secret. They include the Token's labels, because tools that copy Secrets select Secrets by labels.
 kube::StringMap labels(const Observed& observed) {
   const kube::ObjectMeta& meta = observed.object->meta;
   kube::StringMap out;
@@ -57,7 +58,7 @@ kube::StringMap lasting_annotations(const Observed& observed) {
   return out;
 }
 
-/// Returns the annotations of the Secret, including those of a token that is minted now.
+/// Returns the annotations of the Secret, including the annotations that describe a token that is minted now.
 kube::StringMap annotations(const Observed& observed) {
   kube::StringMap out = lasting_annotations(observed);
   out.emplace(kAnnotationIssuedAt, core::format_rfc3339(observed.context.now));
@@ -67,7 +68,7 @@ kube::StringMap annotations(const Observed& observed) {
 }
 
 /// Returns the labels and annotations of the Token that the Secret lacks. Labels and annotations that were removed from the
-/// Token stay on the Secret, because somebody else may have set them.
+/// Token stay on the Secret, because somebody else might have set them on the Secret.
 core::Json lacking_metadata(const Observed& observed, const kube::ObjectMeta& secret) {
   core::Json out = core::Json::object();
   const auto compare = [&out](const char* field, const kube::StringMap& wanted, const kube::StringMap& have) {
@@ -91,14 +92,14 @@ core::Json new_secret(const Observed& observed) {
   return out;
 }
 
-/// Returns the data key under which the Secret has the token, or "" if that is the wanted key.
+/// Returns the data key under which the Secret has the token. "": this is already the wanted data key.
 std::string_view key_before(const Observed& observed) {
   const std::string_view written = observed.secret.record->meta.annotation(kAnnotationSecretKey);
   return written == observed.target.key ? std::string_view{} : written;
 }
 
-/// Returns a patch with a new token. The patch also adopts a Secret of the Go operator, whose owner is the Secret of the
-/// key.
+/// Returns a patch with a new token. The patch also makes the Token the owner of the Secret. In a Secret that the Go operator
+/// created, the owner before the patch is the Secret with the signing key.
 core::Json renewal(const Observed& observed) {
   core::Json meta{
       {"labels", labels(observed)},
@@ -122,7 +123,7 @@ std::optional<core::WallTime> issued_at(const Observed& observed) {
   return time ? std::optional(*time) : std::nullopt;
 }
 
-/// Returns how much longer a token without refresh is valid. nullopt: there is no token, or it is refreshed.
+/// Returns how much longer a token without refresh is valid. nullopt: there is no token, or the operator refreshes the token.
 std::optional<core::Duration> time_left(const Observed& observed) {
   const auto issued = issued_at(observed);
   if (observed.token.spec.refresh || !issued) return {};
@@ -145,12 +146,12 @@ Decision renewal_due(const Observed& observed) {
   if (!observed.token.spec.refresh) return {};
   const auto issued = issued_at(observed);
   if (!issued) return {"it does not say when it was issued", {}};
-  // A token that was issued in the future is replaced as well: if the clock was set back, the token's age does not show that it
-  // has expired.
+  // A token that was issued in the future is replaced as well. In this case the clock was set back, so the token's age does not
+  // show whether the token has expired.
   const core::Duration due = lifetime_of(observed.token.spec) * 4 / 5;
   const core::Duration age = observed.context.now - *issued;
   if (age >= due || age < core::Duration{-60000}) return {"it has reached four fifths of its life", {}};
-  // The wait and the age use different clocks, so the wait is limited: a correction of the wall clock must be noticed in time.
+  // The wait and the age use different clocks. So the wait is limited, to notice a correction of the wall clock in time.
   return {"", std::min(due - age, lifetime_of(observed.token.spec) / 10)};
 }
 
@@ -193,7 +194,8 @@ void plan_secret(const Observed& observed, plan::Plan& plan, std::vector<Problem
                              "labels or annotations of the Token have changed",
                              kube::merge_patch(kube::resources::kSecret, secret.meta, {{"metadata", std::move(meta)}})});
   }
-  // The old token stays valid until it expires, but the operator deletes it so that nobody uses it any more.
+  // The token in the superseded Secret stays valid until it expires. The operator deletes this Secret so that nobody uses that
+  // token any more.
   for (const kube::SecretPtr& old : observed.superseded) {
     if (old->meta.terminating()) continue;
     plan.lane("superseded")
@@ -219,7 +221,7 @@ plan::Plan plan(const Observed& observed) {
   }
   for (Problem& problem : step_problems(observed.context.outcomes, out)) problems.push_back(std::move(problem));
 
-  // The status shows a token that was minted in this pass in the next pass. Until then there is nothing to report.
+  // The next pass reports a token that is minted in this pass. Until the next pass there is nothing to report.
   if (problems.empty() && out.step_count() > 0) return out;
 
   const auto issued = issued_at(observed);
