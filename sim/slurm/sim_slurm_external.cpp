@@ -100,8 +100,9 @@ SlurmErrno SimSlurm::create_nodes(const std::string& line) {
   return SlurmErrno::kSuccess;
 }
 
-/// Marks the external nodes of a job that is suspended or resumed as not responding: they do not answer slurmctld's message.
-/// Only a new record ends that state, because slurmctld pings no external node (node_not_resp() in its node_mgr.c).
+/// Marks the external nodes of a job as not responding. Called when the job is suspended or resumed: external nodes do not
+/// answer slurmctld's message. slurmctld does not ping external nodes, so only a new record ends that state (node_not_resp() in
+/// its node_mgr.c).
 void SimSlurm::lose_external_nodes(const SimJob& job) {
   for (const std::string& name : job.nodes) {
     if (const auto it = nodes_.find(name); it != nodes_.end() && it->second.external) it->second.not_responding = true;

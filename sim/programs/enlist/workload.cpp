@@ -164,7 +164,8 @@ void EnlistWorkload::configure(const std::string& node, const std::string& words
   const auto answer = program_.ask_admin(world_, "/v1/nodes/config", {{"nodes", {node}}, {"conf", words}});
   if (answer == EnlistProgram::Answer::kDone) {
     program_.oracle().wants_words(node, words);
-    // An earlier request whose answer was lost may still be carried out, so finish_words() must repeat this request.
+    // The answer to an earlier request was lost, and that request may be carried out after this one. So finish_words() repeats
+    // this one.
     if (words_.contains(node)) words_[node] = words;
   }
   if (answer == EnlistProgram::Answer::kUnknown) words_[node] = words;

@@ -12,7 +12,7 @@
 
 namespace enlist {
 
-/// How long a node counts as used by two hosts after the last sign of it. Each agent reports at least every 30 s.
+/// How long a node counts as used by two hosts after the last report that shows it. Each agent reports at least every 30 s.
 inline constexpr core::Duration kTwoHostsFor{120'000};
 
 /// The boots of which agents have reported with the key of one node. A host gets a new boot id at each boot, and never gets an

@@ -27,8 +27,8 @@ struct Judged {
   /// The node must be drained by our gate: the host has booted since its check passed, the check has not passed again, and
   /// nothing drains the node yet.
   bool close_gate = false;
-  /// The check has passed since the host booted, or the gate is closed. Node::gate_boot must become Report::boot_id, which is
-  /// not empty. So the gate does not close again in this boot after somebody has resumed the node.
+  /// The check has passed since the host booted, or the gate is closed. The caller sets Node::gate_boot to Report::boot_id (not
+  /// empty here), so that the gate does not close again in this boot after somebody has resumed the node.
   bool gate_decided = false;
   /// slurmd must register again, once, because it runs and Slurm has no record of the node. The caller adds one to
   /// Node::registrations and stores the phase before it calls judge again. It is true again only after the agent has carried

@@ -110,7 +110,7 @@ struct Leaving {
 struct Configuring {
   bool wanted = false;
   bool live = false;   ///< Slurm's record is changed while slurmd runs. Node::node_conf has the parameters already.
-  bool stop = false;   ///< The host may have stopped slurmd.
+  bool stop = false;   ///< The host was asked to stop slurmd, and might have done so.
   std::string conf{};  ///< The requested parameters.
   core::WallTime since{};
   bool taken_back = false;  ///< The last request was cancelled. Slurm's record may still be drained for it.

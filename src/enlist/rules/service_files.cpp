@@ -43,8 +43,8 @@ std::string options_line(const std::vector<std::string>& arguments) {
   return std::string(kOptions) + "\"" + escaped(words, "\"\\`$") + "\"\n";
 }
 
-/// Returns the text before the first `end` without a backslash in front, unescaped, and removes it and `end` from `text`.
-/// nullopt: there is no such `end`.
+/// Finds the first `end` that has no backslash before it. Removes it and the text before it from `text`, and returns that text
+/// with its escapes resolved. nullopt: there is no such `end`.
 std::optional<std::string> take_quoted(std::string_view& text, char end) {
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {

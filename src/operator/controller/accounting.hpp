@@ -27,7 +27,7 @@
 namespace op::controller {
 
 /// Adds the Accounting's settings to slurm.conf. While the Accounting has a problem, adds the settings that the offered
-/// slurm.conf of `state` has. A new cluster then does not join.
+/// slurm.conf of `state` has: none for a new cluster, which therefore joins the Accounting after the problem is solved.
 void add_accounting(slurm::conf::Conf& out, const Observed& observed, const ConfigState& state, Rendered& rendered);
 
 /// Returns a problem for each setting in the user's slurm.conf that spec.accountingRef already sets.

@@ -173,8 +173,8 @@ bool runs(const Observed& observed);
 /// final, and failures of steps that found starting jobs.
 plan::Outcomes without_refusals(plan::Outcomes outcomes);
 
-/// True if slurmctld has run: it has accepted a content, was up, has answered, or has had a worker. Then it might have waiting
-/// jobs.
+/// True if slurmctld has run: it has accepted a configuration, was up, has answered, or has had a worker. It might have pending
+/// jobs in this case.
 bool has_run(const Observed& observed, const ConfigState& state);
 /// True if slurmctld crashes repeatedly.
 bool slurmctld_crashes(const Observed& observed);

@@ -388,7 +388,7 @@ void EntityActs::restore_deleted(const BatchPtr& batch) {
 
 namespace {
 
-/// Returns the clusters that an account is to join, and the parent there.
+/// Returns the clusters to which the account is added, and the parent of the account in them.
 template <class Write>
 AccountingClient::AccountAssociations new_places(const Write& write) {
   AccountingClient::AccountAssociations out;

@@ -252,8 +252,8 @@ class Scene {
     (void)must(200, "DELETE", at(plural, name), options);
   }
 
-  /// Watches the objects of a kind in this namespace from now on. Of namespaces, watches only this one; of nodes, only
-  /// kLostNode.
+  /// Watches the objects of a kind from now on: those in this namespace. Of the kind Namespace it watches only this namespace,
+  /// of the kind Node only kLostNode.
   void watch(const std::string& plural) {
     const std::string target = plural == "namespaces" ? "/api/v1/namespaces?fieldSelector=metadata.name%3D" + ns_
                                : plural == "nodes"    ? at("nodes") + "?fieldSelector=metadata.name%3D" + kLostNode

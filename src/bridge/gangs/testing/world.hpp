@@ -21,7 +21,7 @@ struct World : bridge::testing::World<GangsController> {
     group(3);
   }
 
-  /// Adds the PodGroup as the fact that the API server returns.
+  /// Adds the PodGroup as the API server returns it.
   void group(int size, const std::string& uid = "g") {
     fact("group", {{"metadata", {{"uid", uid}}}, {"spec", {{"minMember", size}}}});
   }
