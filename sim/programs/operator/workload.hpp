@@ -91,7 +91,7 @@ class OperatorWorkload final : public Workload {
   std::vector<Action> extra_;     ///< The actions that more_ draws.
   SeededRandom drains_;           ///< A random source for the drains that users set.
   std::vector<Action> draining_;  ///< The actions that drains_ draws.
-  SeededRandom volumes_;          ///< A random source for the volumes of workers, and for their faults.
+  SeededRandom volumes_;          ///< A random source for everything about the volumes of workers.
   bool with_volumes_;
   SeededRandom updates_;  ///< A random source for what users do about updates.
   std::vector<Action> updating_;
