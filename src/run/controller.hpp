@@ -1,5 +1,28 @@
 // The interface of controllers to the engine. For a key that a change has woken, the engine observes, plans and acts.
 //
+//   struct Observed {                       // What the plan needs to know.
+//     std::string name;
+//     bool exists = false;
+//   };
+//   plan::Plan plan(const Observed& seen) {
+//     plan::Plan out;
+//     if (!seen.exists) {
+//       out.lane("write").add({{"create", "File", seen.name}, "it is missing", std::make_shared<WriteFile>(seen.name)});
+//     }
+//     return out;
+//   }
+//   class Files final : public run::TypedController<Observed> {
+//    public:
+//     explicit Files(const Folder& folder) : TypedController(plan), folder_(folder) {}
+//     std::string name() const override { return "files"; }
+//     std::shared_ptr<const Observed> observe_typed(const run::Key& key, run::Recorder&, const run::Observation&) override {
+//       return std::make_shared<Observed>(key.name, folder_.has(key.name));
+//     }
+//    ...
+//
+// An object that carries out WriteFile is a plan::Target. src/example is a whole program of this kind, and
+// docs/how-to/add-a-program.md describes it.
+//
 // Requires of a controller: `observe` has no effects outside the controller. It reads caches, and other objects through the
 // Recorder, so that their changes wake the key again. It copies out of the caches what the plan needs, issues evidence, and
 // may keep memory for each key. `plan` is pure.

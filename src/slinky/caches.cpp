@@ -1,28 +1,13 @@
 #include "slinky/caches.hpp"
 
 #include "api/well_known.hpp"
-#include "slinky/names.hpp"
 
 namespace slinky {
 namespace {
 
-constexpr std::string_view kChildSelector =
-    "app.kubernetes.io/name in (slurmctld,slurmctld-backup,slurmdbd,slurm-mariadb,slurmrestd,slurmd,login)";
 constexpr std::string_view kClaimSelector = "app.kubernetes.io/name in (slurmctld,slurmd)";
 constexpr std::string_view kSliceSelector = "endpointslice.kubernetes.io/managed-by=slurm-operator";
 constexpr std::string_view kTokenSelector = "app.kubernetes.io/name in (slurm-token)";
-
-std::vector<std::string> controller_of(const kube::Object& object) {
-  const kube::Key key = controller_ref(object);
-  if (key.name.empty()) return {};
-  return {cluster_key(key.ns, key.name)};
-}
-
-std::vector<std::string> accounting_of(const kube::Object& object) {
-  const kube::Key key = accounting_ref(object);
-  if (key.name.empty()) return {};
-  return {key.str()};
-}
 
 template <class Record>
 std::vector<std::string> owner_of(const Record& record) {
@@ -55,18 +40,20 @@ std::vector<std::string> ownerless_instance(const kube::Object& revision) {
 
 }  // namespace
 
+std::vector<std::string> controller_of(const kube::Object& object) {
+  const kube::Key key = controller_ref(object);
+  if (key.name.empty()) return {};
+  return {cluster_key(key.ns, key.name)};
+}
+
+std::vector<std::string> accounting_of(const kube::Object& object) {
+  const kube::Key key = accounting_ref(object);
+  if (key.name.empty()) return {};
+  return {key.str()};
+}
+
 namespace caches {
 namespace kinds = kube::resources;
-const CacheOf<kube::Object> kControllers{resources::kController, "", {{kIndexAccounting, accounting_of}}};
-const CacheOf<kube::Object> kRestApis{resources::kRestApi, "", {{kIndexController, controller_of}}};
-const CacheOf<kube::Object> kNodeSets{resources::kNodeSet, "", {{kIndexController, controller_of}}};
-const CacheOf<kube::Object> kLoginSets{resources::kLoginSet, "", {{kIndexController, controller_of}}};
-const CacheOf<kube::Object> kAccountings{resources::kAccounting};
-const CacheOf<kube::Object> kTokens{resources::kToken};
-const CacheOf<kube::Object> kSlurmQos{resources::kSlurmQos, "", {{kIndexAccounting, accounting_of}}};
-const CacheOf<kube::Object> kSlurmAccounts{resources::kSlurmAccount, "", {{kIndexAccounting, accounting_of}}};
-const CacheOf<kube::Object> kSlurmUsers{resources::kSlurmUser, "", {{kIndexAccounting, accounting_of}}};
-const CacheOf<kube::Object> kSlurmAssociations{resources::kSlurmAssociation, "", {{kIndexAccounting, accounting_of}}};
 const CacheOf<kube::PodRecord> kPods{kinds::kPod,
                                      kChildSelector,
                                      {{kIndexOwner, owner_of<kube::PodRecord>},

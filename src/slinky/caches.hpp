@@ -13,6 +13,7 @@
 
 #include "kube/cache/cache.hpp"
 #include "kube/object.hpp"
+#include "slinky/names.hpp"
 #include "slurm/model.hpp"
 #include "slurm/snapshot/snapshot.hpp"
 
@@ -31,23 +32,6 @@ using AnyCacheOf = std::variant<const CacheOf<kube::Object>*, const CacheOf<kube
                                 const CacheOf<kube::SecretRecord>*, const CacheOf<kube::NodeRecord>*,
                                 const CacheOf<kube::SchedulingPodRecord>*, const CacheOf<kube::SchedulingNodeRecord>*>;
 
-namespace caches {
-// Our custom resources, without a selector.
-extern const CacheOf<kube::Object> kControllers, kRestApis, kNodeSets, kLoginSets, kAccountings, kTokens, kSlurmQos,
-    kSlurmAccounts, kSlurmUsers, kSlurmAssociations;
-// Child objects of our resources, selected by the label app.kubernetes.io/name unless a comment says otherwise.
-extern const CacheOf<kube::PodRecord> kPods;  ///< slurmctld, slurmdbd, its MariaDB, slurmrestd, login nodes and all workers.
-extern const CacheOf<kube::Object> kServices, kConfigMaps, kStatefulSets, kDeployments, kPodDisruptionBudgets,
-    kControllerRevisions;
-/// The volume claims of slurmctld and of workers. slurmctld's claims match the selector because the StatefulSet controller
-/// copies the labels of the StatefulSet's selector to them.
-extern const CacheOf<kube::Object> kClaims;
-/// The EndpointSlices that the operator created, not those that Kubernetes creates for Services.
-extern const CacheOf<kube::Object> kEndpointSlices;
-extern const CacheOf<kube::SecretRecord> kTokenSecrets;  ///< The Secrets that Tokens generate.
-extern const CacheOf<kube::NodeRecord> kNodes;           ///< All Kubernetes nodes.
-}  // namespace caches
-
 /// kIndexInstance indexes pods, claims, and ControllerRevisions without an owner, by "ns/app/instance", e.g.
 /// "default/slurmctld/demo". kIndexCluster indexes workers by "ns/cluster", e.g. "default/demo".
 inline constexpr std::string_view kIndexInstance = "instance";
@@ -60,6 +44,35 @@ inline constexpr std::string_view kIndexController = "controller";
 inline constexpr std::string_view kIndexAccounting = "accounting";
 /// Index of pods, ControllerRevisions and Tokens' Secrets by the uid of their owner.
 inline constexpr std::string_view kIndexOwner = "owner";
+
+/// Functions for kIndexController and kIndexAccounting.
+std::vector<std::string> controller_of(const kube::Object& object);
+std::vector<std::string> accounting_of(const kube::Object& object);
+
+namespace caches {
+// Our custom resources, without a selector.
+inline const CacheOf<kube::Object> kControllers{resources::kController, "", {{kIndexAccounting, accounting_of}}};
+inline const CacheOf<kube::Object> kRestApis{resources::kRestApi, "", {{kIndexController, controller_of}}};
+inline const CacheOf<kube::Object> kNodeSets{resources::kNodeSet, "", {{kIndexController, controller_of}}};
+inline const CacheOf<kube::Object> kLoginSets{resources::kLoginSet, "", {{kIndexController, controller_of}}};
+inline const CacheOf<kube::Object> kAccountings{resources::kAccounting};
+inline const CacheOf<kube::Object> kTokens{resources::kToken};
+inline const CacheOf<kube::Object> kSlurmQos{resources::kSlurmQos, "", {{kIndexAccounting, accounting_of}}};
+inline const CacheOf<kube::Object> kSlurmAccounts{resources::kSlurmAccount, "", {{kIndexAccounting, accounting_of}}};
+inline const CacheOf<kube::Object> kSlurmUsers{resources::kSlurmUser, "", {{kIndexAccounting, accounting_of}}};
+inline const CacheOf<kube::Object> kSlurmAssociations{resources::kSlurmAssociation, "", {{kIndexAccounting, accounting_of}}};
+// Child objects of our resources, selected by the label app.kubernetes.io/name unless a comment says otherwise.
+extern const CacheOf<kube::PodRecord> kPods;  ///< slurmctld, slurmdbd, its MariaDB, slurmrestd, login nodes and all workers.
+extern const CacheOf<kube::Object> kServices, kConfigMaps, kStatefulSets, kDeployments, kPodDisruptionBudgets,
+    kControllerRevisions;
+/// The volume claims of slurmctld and of workers. slurmctld's claims match the selector because the StatefulSet controller
+/// copies the labels of the StatefulSet's selector to them.
+extern const CacheOf<kube::Object> kClaims;
+/// The EndpointSlices that the operator created, not those that Kubernetes creates for Services.
+extern const CacheOf<kube::Object> kEndpointSlices;
+extern const CacheOf<kube::SecretRecord> kTokenSecrets;  ///< The Secrets that Tokens generate.
+extern const CacheOf<kube::NodeRecord> kNodes;           ///< All Kubernetes nodes.
+}  // namespace caches
 
 std::string instance_key(std::string_view ns, std::string_view app, std::string_view instance);
 /// Returns the key of the Controller that a RestApi, NodeSet or LoginSet names.

@@ -5,10 +5,6 @@
 namespace slinky {
 namespace {
 
-kube::Resource own(std::string kind, std::string plural) {
-  return {std::string(api::kGroup), std::string(api::kVersion), std::move(kind), std::move(plural), true};
-}
-
 std::string text(std::string_view view) {
   return std::string(view);
 }
@@ -19,20 +15,6 @@ std::string name_of_prefix(std::string prefix, std::string_view nodeset) {
 }
 
 }  // namespace
-
-namespace resources {
-const kube::Resource kController = own("Controller", "controllers");
-const kube::Resource kRestApi = own("RestApi", "restapis");
-const kube::Resource kNodeSet = own("NodeSet", "nodesets");
-const kube::Resource kLoginSet = own("LoginSet", "loginsets");
-const kube::Resource kAccounting = own("Accounting", "accountings");
-const kube::Resource kToken = own("Token", "tokens");
-const kube::Resource kSlurmQos = own("SlurmQos", "slurmqoses");
-const kube::Resource kSlurmAccount = own("SlurmAccount", "slurmaccounts");
-const kube::Resource kSlurmUser = own("SlurmUser", "slurmusers");
-const kube::Resource kSlurmAssociation = own("SlurmAssociation", "slurmassociations");
-const kube::Resource kServiceMonitor{"monitoring.coreos.com", "v1", "ServiceMonitor", "servicemonitors", true};
-}  // namespace resources
 
 kube::StringMap selector_labels(std::string_view app, std::string_view instance) {
   return {{text(api::kLabelName), text(app)}, {text(api::kLabelInstance), text(instance)}};

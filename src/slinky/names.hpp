@@ -18,10 +18,21 @@ namespace slinky {
 
 /// Our own kinds, as the API server serves them.
 namespace resources {
-extern const kube::Resource kController, kRestApi, kNodeSet, kLoginSet, kAccounting, kToken, kSlurmQos, kSlurmAccount,
-    kSlurmUser, kSlurmAssociation;
+inline kube::Resource own(std::string_view kind, std::string_view plural) {
+  return {std::string(api::kGroup), std::string(api::kVersion), std::string(kind), std::string(plural), true};
+}
+inline const kube::Resource kController = own("Controller", "controllers");
+inline const kube::Resource kRestApi = own("RestApi", "restapis");
+inline const kube::Resource kNodeSet = own("NodeSet", "nodesets");
+inline const kube::Resource kLoginSet = own("LoginSet", "loginsets");
+inline const kube::Resource kAccounting = own("Accounting", "accountings");
+inline const kube::Resource kToken = own("Token", "tokens");
+inline const kube::Resource kSlurmQos = own("SlurmQos", "slurmqoses");
+inline const kube::Resource kSlurmAccount = own("SlurmAccount", "slurmaccounts");
+inline const kube::Resource kSlurmUser = own("SlurmUser", "slurmusers");
+inline const kube::Resource kSlurmAssociation = own("SlurmAssociation", "slurmassociations");
 /// The kind ServiceMonitor of the Prometheus operator, which might not be installed, and the name of its CRD.
-extern const kube::Resource kServiceMonitor;
+inline const kube::Resource kServiceMonitor{"monitoring.coreos.com", "v1", "ServiceMonitor", "servicemonitors", true};
 inline constexpr const char* kServiceMonitorDefinition = "servicemonitors.monitoring.coreos.com";
 }  // namespace resources
 
@@ -35,6 +46,9 @@ inline constexpr std::string_view kAppLogin = "login";
 inline constexpr std::string_view kAppAccounting = "slurmdbd";
 inline constexpr std::string_view kAppDatabase = "slurm-mariadb";
 inline constexpr std::string_view kAppToken = "slurm-token";
+/// Selects the children of our resources in most caches. Every kAppX above belongs to it, except that of Tokens' Secrets.
+inline constexpr std::string_view kChildSelector =
+    "app.kubernetes.io/name in (slurmctld,slurmctld-backup,slurmdbd,slurm-mariadb,slurmrestd,slurmd,login)";
 
 /// The field managers of server-side apply, one for each controller.
 inline constexpr std::string_view kManagerController = "slurm-operator-controller";
