@@ -1,4 +1,4 @@
-// Finds the Controllers that share an Accounting, and their keys.
+// Finds the Controllers that share an Accounting, and the keys of the slurmdbd of this Accounting.
 //
 // Folder src/operator/common: code that several controllers of the operator share. It uses slinky/, but no controller.
 #pragma once

@@ -18,7 +18,7 @@ struct ConfigState;
 
 struct TopologyFile {
   std::string text;         ///< The content of topology.yaml; "": no file.
-  bool may_change = false;  ///< The text depends on Slurm's nodes, but a change of these nodes starts no pass for a Controller.
+  bool may_change = false;  ///< The text depends on Slurm's nodes. Their changes start no pass, so look again.
   bool keeps_pod = false;   ///< The pod must not be replaced: slurmctld would not start with the files that the new pod mounts.
   std::vector<Problem> problems, warnings;
 };

@@ -47,7 +47,7 @@ struct ControllerView {
   bool topology_goes = false;      ///< A topology.yaml from an earlier spec.topology still exists.
   std::optional<Places> places{};  ///< The places that the user's topology file assigns to workers: see read_places.
   bool contains_jobs = true;       ///< PrologFlags in slurm.conf has Contain, as far as is known.
-  /// Workers mount a copy of the key `slurm_key`. Whether this copy exists. kAbsent only if the original does not exist either.
+  /// Whether the copy of `slurm_key` that workers mount exists. kAbsent only if the original does not exist either.
   kube::Presence key = kube::Presence::kUnknown;
 };
 
@@ -68,7 +68,7 @@ struct SeenPod {
     bool scale_in;          ///< The drain is for a scale-in.
   };
   std::optional<Drain> drain{};
-  bool not_drained = false;  ///< Slurm has reported that the node has no such drain.
+  bool not_drained = false;  ///< Slurm has reported that the operator has not drained the node for a deletion.
 };
 
 /// A time that another machine reported by its own clock, which may differ from the operator's clock.
@@ -213,7 +213,7 @@ struct Observed {
   std::optional<bool> stays;
   NodeLoss node_loss{};     ///< Only with scalingMode DaemonSet.
   std::string hash;         ///< controller-revision-hash of the wanted workers; "" if the spec cannot be parsed.
-  std::string base;         ///< The hash for workers below spec.updateStrategy.rollingUpdate.partition. "": `hash`.
+  std::string base;         ///< The hash for workers below spec.updateStrategy.rollingUpdate.partition. "": equal to `hash`.
   std::vector<Slot> slots;  ///< Sorted by place. Pods without a place are not included.
   /// By Slurm node: evidence that a slurmd, and everything that slurmd ran, has ended.
   std::map<std::string, slurm::SlurmdEnded, std::less<>> ended;
