@@ -45,11 +45,11 @@ inline constexpr std::string_view kAnnotationPrefix = "slurmjob.slinky.slurm.net
 /// Pod annotation, "true" or "false": whether all pods of its Job get one Slurm job.
 inline constexpr std::string_view kAnnotationGang = "slurmjob.slinky.slurm.net/gang";
 
-/// The PriorityClass of pods that name none. It preempts no pods: Kubernetes' scheduler would take the node of a pod that Slurm
-/// has placed there.
+/// The PriorityClass of pods that name none. It preempts no pods: with preemption, Kubernetes' scheduler would end pods to get
+/// their nodes, which Slurm has given to these pods.
 inline constexpr std::string_view kPriorityClass = "slurm-bridge";
 
-/// Pod condition: True while the pod's job waits in Slurm's queue. False with a reason if it does not.
+/// Pod condition: True while the pod's job waits in Slurm's queue. Otherwise False, with a reason.
 inline constexpr std::string_view kConditionQueued = "SlurmQueued";
 /// Pod condition: True once the pod ends because its job has ended.
 inline constexpr std::string_view kConditionEnded = "SlurmEnded";
