@@ -43,7 +43,7 @@ struct JobLimit {
   bool percent = false;                  ///< The limit is in percent of the cluster (a QOS with the flag Relative).
   std::optional<std::int64_t> in_use{};  ///< The use by other jobs, or past use. nullopt if unknown.
   std::optional<std::int64_t> asks{};  ///< This job's request. nullopt if it depends on a time limit that is unknown or absent.
-  /// The excess: `in_use` + `asks` - `limit`. If negative, the rest that is left. kUsedMinutes ignores `asks`. For a minimum:
+  /// The excess: `in_use` + `asks` - `limit`. A negative value is what is left. kUsedMinutes ignores `asks`. For a minimum:
   /// `limit` - `asks`. nullopt if a number is unknown or in percent. See holds().
   std::optional<std::int64_t> over{};
   std::vector<const slurm::accounting::QueuedJob*> counted{};  ///< The running jobs that count.

@@ -21,7 +21,7 @@ inline constexpr std::string_view kRedacted = "(redacted)";
 
 class Redactor {
  public:
-  /// `values` are the values of Secrets. Ignores short values, because they may be ordinary words.
+  /// `values` are the values of Secrets. Ignores short values, because they might be ordinary words.
   explicit Redactor(const std::vector<std::string>& values = {});
 
   [[nodiscard]] std::string text(std::string_view text) const;
