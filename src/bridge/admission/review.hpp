@@ -24,8 +24,8 @@ struct Observed {
 /// Decides about the creation of a pod, and admits all other requests. Also admits the pods that no scheduler places: the pods
 /// of DaemonSets, and the mirror pods of kubelets. Manages a pod that is in a managed namespace, or has the schedulerName of
 /// the settings or kAnnotationManagedBy. A managed pod gets the gate, the scheduler of Kubernetes, and a PriorityClass that
-/// does not preempt. A refusal names each wrong field and what is allowed. If Slurm is too old, admits the pod unchanged, with
-/// a warning.
+/// does not preempt. A refusal names each wrong field and what is allowed. If Slurm is too old, admits a managed pod unchanged,
+/// with a warning.
 [[nodiscard]] kube::AdmissionVerdict review(const Observed& in);
 
 }  // namespace bridge::admission

@@ -19,7 +19,7 @@ namespace op::accounting {
 /// The conclusions from the answers about slurmdbd.
 struct Report {
   bool answers = false;   ///< slurmdbd has answered through at least one cluster.
-  std::string away;       ///< Slurm's error if slurmdbd answers through no cluster. "": slurmdbd answers, or none is known.
+  std::string away;       ///< Slurm's error if slurmdbd answers through no cluster. "": slurmdbd answers, or no error is known.
   std::string waiting;    ///< What some clusters lack until slurmdbd serves them: an answer, a registration or a connection.
   std::string not_asked;  ///< The clusters through which slurmdbd cannot be asked.
 };

@@ -39,8 +39,7 @@ struct DeclaredQos {
                                                                  const std::set<std::string>& clusters);
 
 /// Returns the settings of a user and its associations. A default account is included only if the spec names one. Error:
-/// kInvalid, with the path of the field, also for two associations at one place and for a default account without an
-/// association.
+/// kInvalid, with the path of the field, also for two associations at one place and for a default account in no association.
 [[nodiscard]] core::Result<slurm::accounting::Settings> declared(const api::SlurmUserSpec& spec,
                                                                  const std::set<std::string>& clusters);
 

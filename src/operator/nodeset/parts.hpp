@@ -275,8 +275,8 @@ void tell_renames(const View& view, const Workers& workers, Draft& draft);
 // revision.cpp
 void keep_revisions(const View& view, const Workers& workers, Draft& draft);
 
-// Marks the claims that are to be deleted with a worker that is scaled in. Returns true once all these claims are marked. Only
-// then may the pod be deleted: afterwards, only the marks show that the claims are not kept for a successor.
+// workers.cpp
+/// Returns the places for the missing workers: free ordinals or, with scalingMode DaemonSet, Kubernetes nodes.
 [[nodiscard]] Vacancies find_vacancies(const View& view, const Fates& fates, Draft& draft);
 [[nodiscard]] Finalizer adopt_orphans(const View& view, Draft& draft);
 /// Reports conflicts of names in Slurm: another NodeSet also uses the name of a worker or of this NodeSet.
@@ -295,7 +295,7 @@ void tell_name_conflicts(const View& view, const Workers& workers, const Vacanci
 /// unusable.
 [[nodiscard]] std::set<SlotKey> prepare_claims(const View& view, const Vacancies& vacancies, Draft& draft);
 /// Marks the claims that are to be deleted with a worker that is scaled in. Returns true if all these claims are marked, so
-/// that the pod may be deleted. After the deletion, only the marks show that the claims are not kept for a successor.
+/// that the pod is allowed to be deleted. After the deletion, only the marks show that the claims are not kept for a successor.
 [[nodiscard]] bool give_up_claims(const View& view, const Worker& worker, Draft& draft);
 /// Adds to the intent the remaining changes to the claims of a worker that is deleted.
 void intend_for_claims(const View& view, const Worker& worker, plan::Intent& intent);
