@@ -49,7 +49,7 @@ struct JobLimit {
   std::vector<const slurm::accounting::QueuedJob*> counted{};  ///< The running jobs that count.
   [[nodiscard]] bool holds() const { return over && *over > (kind->measure == Measure::kUsedMinutes ? -1 : 0); }
   [[nodiscard]] bool of_qos() const { return holder_kind == "QOS"; }
-  /// Reports whether the job exceeds the limit even if no other job runs. Then waiting does not help.
+  /// Reports whether the job exceeds the limit even if no other job runs, so that waiting does not help.
   [[nodiscard]] bool never() const;
 };
 

@@ -33,7 +33,7 @@ class Redactor {
   [[nodiscard]] core::Json annotation(std::string_view name, core::Json value) const;
   [[nodiscard]] core::Json member(std::string_view name, core::Json value) const;
 
-  std::vector<std::string> values_;  ///< Sorted by length, the longest first, because one value may contain another.
+  std::vector<std::string> values_;  ///< Sorted by length, the longest first, because one value can contain another.
 };
 
 }  // namespace cli

@@ -14,7 +14,7 @@ namespace bridge::admission {
 /// The facts about one request.
 struct Observed {
   const kube::AdmissionRequest& request;
-  const kube::SchedulingPodRecord& pod;  ///< The object of the request. It may lack a name.
+  const kube::SchedulingPodRecord& pod;  ///< The object of the request. It can lack a name.
   /// True if the PriorityClass of the pod is the one that Kubernetes gives to pods that name none.
   bool default_class = false;
   const Settings& settings;

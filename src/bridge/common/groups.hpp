@@ -1,4 +1,4 @@
-// Groups of pods that start together. A group gets one job, and all of its pods run or none:
+// Groups of pods that start together. A group gets one job. Either all pods of the group run, or none. The kinds of groups:
 //
 //   podgroup/NAME   the pods with the label of a PodGroup (scheduler-plugins), in its namespace
 //   job/NAME        the pods of a Job of Kubernetes, if they have the annotation kAnnotationGang

@@ -33,7 +33,7 @@ using Hosts = std::map<std::string, KubeNodePtr, std::less<>>;
 /// of this cluster.
 [[nodiscard]] std::string other_cluster_of(const slurm::Node& node, const std::string& installation);
 
-/// Reports whether both pods fit on the same nodes, because all their fields that matter for that are equal.
+/// Reports whether both pods fit on the same nodes, because all fields that matter for the fit are equal in both pods.
 [[nodiscard]] bool are_alike(const Pod& a, const Pod& b);
 
 /// Which nodes of some partitions can run all pods of a list, and why other nodes cannot. Pods of one template share a Fit.

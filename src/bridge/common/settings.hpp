@@ -28,7 +28,7 @@ struct Settings {
   core::Duration bind_limit{120000};     ///< How long a placed pod may stay unbound, and a group may lack pods of its job.
   core::Duration evict_limit{300000};    ///< How long a PodDisruptionBudget may protect a pod whose job has ended.
   core::Duration outlive_limit{300000};  ///< How long a pod may take to end after its job has ended.
-  core::Duration silence_limit{600000};  ///< How long a node may be not ready before its pods lose their jobs.
+  core::Duration silence_limit{600000};  ///< How long a node must be not ready before its pods lose their jobs.
 };
 
 }  // namespace bridge

@@ -54,7 +54,7 @@ enum class PodPhase {
   kForeign,  ///< The pod has no gate, and the bridge has not placed it.
 };
 [[nodiscard]] PodPhase phase_of(const kube::SchedulingPodRecord& pod);
-/// Reports whether somebody else removed the gate of the pod while its job was waiting. SlurmQueued is then still True.
+/// Reports whether somebody else removed the gate of the pod while its job was waiting, so that SlurmQueued is still True.
 [[nodiscard]] bool is_freed_unnoticed(const kube::SchedulingPodRecord& pod);
 /// Reports whether the condition SlurmEnded of the pod is True.
 [[nodiscard]] bool is_told_to_end(const kube::SchedulingPodRecord& pod);

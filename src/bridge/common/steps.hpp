@@ -109,7 +109,7 @@ class Steps {
   /// Cancels a job whose pods still have their gates, so that the pods get another job. First writes kAnnotationReplacedJob to
   /// the pods, so that the end of the job does not end the pods.
   void replace(const NamedJob& job, const std::optional<Unneeded>& evidence, const std::string& why, const Pods& waiting);
-  /// Reports the state of a job that neither waits nor runs in the conditions of its pods.
+  /// Reports, in the conditions of the pods, the state of a job that neither waits nor runs.
   void report_state(const NamedJob& job, const Pods& waiting);
 
   // --- Pods ---

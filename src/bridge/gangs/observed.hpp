@@ -15,7 +15,7 @@ namespace bridge::gangs {
 /// the pod: a job that has started, or else the oldest that has not ended. If all have ended, `job` is the youngest, or null if
 /// the pod gets another job.
 struct Member : PodState {
-  bool asks_for_node = false;  ///< The node of the pod must be read live, because it may be ready again.
+  bool asks_for_node = false;  ///< The node of the pod must be read live, because it might be ready again.
 };
 
 struct GangJob : NamedJob {

@@ -7,7 +7,7 @@
 //   all pods of the job have ended the job is cancelled
 //
 // Once one pod of a job is placed, the other pods of the job are placed too. If the bridge crashes in between, it continues
-// later.
+// after its restart.
 #pragma once
 
 #include "bridge/gangs/observed.hpp"

@@ -45,7 +45,7 @@ class JobsController final : public kube::TypedController<Observed> {
                                                 const run::Observation& context) override;
 
  private:
-  /// Reports whether this bridge manages the pod, or Slurm has a job for the pod. Another bridge may be responsible for other
+  /// Reports whether this bridge manages the pod, or Slurm has a job for the pod. Another bridge can be responsible for other
   /// pods.
   [[nodiscard]] bool serves(const Pod& pod) const;
   void note(const Pod& before, const Pod& after) const;

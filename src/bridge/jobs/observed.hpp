@@ -24,7 +24,7 @@ struct Observed : Facts, PodState {
   int attempts = 0;                             ///< The greatest attempt number of the submissions for the pod.
   Leftovers leftovers;                          ///< The leftovers on the node of `job`.
   std::optional<core::MonoTime> refused_since;  ///< Since when `job` is refused, as far as this process has seen.
-  bool asks_for_node = false;                   ///< The node must be read live, because it may be ready again.
+  bool asks_for_node = false;                   ///< The node must be read live, because it might be ready again.
 };
 
 }  // namespace bridge::jobs

@@ -42,7 +42,7 @@ class NodesController final : public kube::TypedController<Observed> {
     std::string other;  ///< The resources that the Kubernetes node asked for in the last observation; "": none.
     /// For a node with a slurmd: the jobs of the bridge there, and since when they are gone.
     std::map<std::int64_t, std::optional<core::MonoTime>> held;
-    bool had_host = false;  ///< A Slurm node that the bridge did not create had a Kubernetes node.
+    bool had_host = false;  ///< The Kubernetes node of a Slurm node that the bridge did not create was known.
   };
 
   [[nodiscard]] const Hosts& hosts();

@@ -36,8 +36,8 @@ struct Observed {
   std::optional<std::set<std::int64_t>> held{};
   /// Pods of these jobs that have the gate in the cache, but might be placed by now: see was_placed().
   std::set<run::Key> unsure{};
-  bool in_use = false;           ///< A job of the bridge holds the node, or a pod that the bridge placed is there.
-  bool holds_longer = false;     ///< A job is in `held` only because its pods might still be there.
+  bool in_use = false;           ///< A job of the bridge holds the node, or a pod that the bridge placed is on it.
+  bool holds_longer = false;     ///< A job is in `held` only because its pods might still be on the node.
   bool lost_host = false;        ///< The bridge did not create the Slurm node, and this process saw its Kubernetes node go.
   bool other_resources = false;  ///< The Kubernetes node has other resources than the Slurm node that the bridge created.
   /// Why the Slurm node that the bridge created is recreated: kMadeAgain or kUnanswered. "": it is not recreated, because the

@@ -17,10 +17,9 @@ struct ConfigState;
 [[nodiscard]] std::string release_without_topology_yaml(const Observed& observed);
 
 struct TopologyFile {
-  std::string text;  ///< The content of topology.yaml; "": no file.
-  bool may_change =
-      false;               ///< The text depends on Slurm's nodes. Their changes start no pass, so another pass is needed later.
-  bool keeps_pod = false;  ///< The pod must not be replaced: slurmctld would not start with the files that the new pod mounts.
+  std::string text;         ///< The content of topology.yaml; "": no file.
+  bool may_change = false;  ///< The text depends on Slurm's nodes. Their changes start no pass, so the plan must look again.
+  bool keeps_pod = false;   ///< The pod must not be replaced: slurmctld would not start with the files that the new pod mounts.
   std::vector<Problem> problems, warnings;
 };
 

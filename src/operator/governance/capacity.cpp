@@ -14,7 +14,7 @@ using Tree = core::Result<Expression>;
 
 /// The longest expression, in bytes. This limit also bounds the depth of the syntax tree.
 constexpr std::size_t kMaxText = 128;
-/// The largest number that JSON carries exactly.
+/// The largest integer that every JSON parser reads exactly.
 constexpr double kMaxValue = 9007199254740991;
 
 bool is_letter(char c) {

@@ -28,7 +28,7 @@ inline constexpr core::Duration kFallDelay{30000};
 ///   term       = NUMBER | NUMBER'%' | 'all' | 'partition(' NAME ')' | '(' expression ')'
 ///              | ('min' | 'max') '(' expression ',' expression ')' | ('floor' | 'ceil' | 'round') '(' expression ')'
 ///
-/// NUMBER may have a fraction. `50%` is `all * 0.5`.
+/// NUMBER can have a fraction. `50%` is `all * 0.5`.
 struct Expression {
   enum class Kind { kNumber, kAll, kPartition, kAdd, kSubtract, kMultiply, kMin, kMax, kFloor, kCeil, kRound };
   Kind kind = Kind::kNumber;
@@ -85,7 +85,7 @@ struct Damped {
 
 struct Damping {
   Damped next;
-  std::optional<core::WallTime> look_again;  ///< The time at which the limit may be lowered.
+  std::optional<core::WallTime> look_again;  ///< The time at which the limit can be lowered.
 };
 
 /// Returns the value to put in force. A higher `now_value` is in force at once, a lower one only after kFallDelay. While

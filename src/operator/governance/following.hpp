@@ -24,7 +24,7 @@ struct Following {
   std::vector<api::CapacityLimitStatus> status;  ///< The next status.capacityLimits. The next pass reads it.
   std::optional<Problem> problem;            ///< CapacityInvalid: a person must act. CapacityUnknown: a limit has no value yet.
   bool complete = true;                      ///< Every limit has a value.
-  std::optional<core::Duration> look_again;  ///< The time until a limit may be lowered, or a capacity may be known.
+  std::optional<core::Duration> look_again;  ///< The time until a limit can be lowered, or a capacity might be known.
   std::set<slurm::ClusterKey> awaited;       ///< The clusters whose next poll is needed.
 };
 

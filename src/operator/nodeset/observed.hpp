@@ -71,7 +71,7 @@ struct SeenPod {
   bool not_drained = false;  ///< Slurm has reported that the operator has not drained the node for a deletion.
 };
 
-/// A time that another machine reported by its own clock, which may differ from the operator's clock.
+/// A time that another machine reported by its own clock, which can differ from the operator's clock.
 struct Told {
   core::WallTime at;
   core::MonoTime since;  ///< When the operator first saw the time.
@@ -107,7 +107,7 @@ struct ClaimNote {
 };
 
 /// Records since when the operator has seen each state that lasts. The times come from the operator's own clock, because the
-/// clock of the API server may differ. The times are lost when the operator restarts, which only causes a delay.
+/// clock of the API server can differ. The times are lost when the operator restarts, which only causes a delay.
 struct Seen {
   std::optional<core::MonoTime> podless_since;          ///< Since when a NodeSet that is being deleted has no pod.
   std::map<std::string, SeenPod, std::less<>> workers;  ///< The pods of the last observation, by uid.
@@ -164,7 +164,7 @@ struct Observed {
 
   kube::ObjectPtr object;  ///< The NodeSet as stored. Null: the NodeSet is gone, and no other fact is set.
   api::NodeSet nodeset;    ///< The parsed `object`.
-  std::string invalid;     ///< Why the spec cannot be parsed. Then `nodeset` has only controllerRef and the status.
+  std::string invalid;     ///< Why the spec cannot be parsed. In this case, `nodeset` has only controllerRef and the status.
 
   std::optional<Problem> newer;              ///< Set if the workers' image is newer than slurmctld: see slinky/releases.hpp.
   std::vector<Problem> missing;              ///< Missing Secrets and ConfigMaps that the workers' spec names.

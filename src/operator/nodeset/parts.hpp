@@ -235,7 +235,7 @@ struct TemplateFeatures {
 };
 [[nodiscard]] TemplateFeatures template_features(const View& view);
 /// Returns the weight in spec.extraConf. When slurmctld is reconfigured, it resets a node's weight to the weight in the --conf
-/// with which the node's record was made. So the operator may have to set the weight again.
+/// with which the node's record was made. So the operator might have to set the weight again.
 [[nodiscard]] std::optional<std::int64_t> template_weight(const View& view);
 /// Returns the comment for the worker's node when the node has the newest template. A comment of somebody else stays unchanged.
 /// If it is unknown with which --conf the record was made, the comment names no --conf.
@@ -344,8 +344,8 @@ void tell_restored(const View& view, const Workers& workers, const api::StringMa
 void restore_drains(const View& view, Draft& draft);
 
 // attributes.cpp
-/// Sets the features and topology of the workers' Slurm nodes as their Kubernetes nodes require. Also sets what the newest
-/// template changes in place.
+/// Sets the features and topology of the workers' Slurm nodes as their Kubernetes nodes require. Also sets the attributes that
+/// the newest template changes without new pods.
 void keep_attributes(const View& view, const Workers& workers, Draft& draft);
 /// True if the Slurm node of a ready worker that stays has features of another Kubernetes node, or lacks features of its own
 /// Kubernetes node. Jobs can require these features. False if setting the features has failed.
