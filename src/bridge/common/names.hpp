@@ -29,7 +29,7 @@ inline constexpr std::string_view kAnnotationReplacedJob = "slinky.slurm.net/slu
 /// Pod annotation: the key of the Slurm cluster that manages the pod, though its namespace is not managed. Admission sets it in
 /// place of a schedulerName that asks for the bridge.
 inline constexpr std::string_view kAnnotationManagedBy = "slinky.slurm.net/slurm-managed-by";
-/// Label of a Kubernetes node: the name of the node in Slurm, if it differs from the name in Kubernetes.
+/// Label of a Kubernetes node: the name of the node in Slurm, if this name differs from the name in Kubernetes.
 inline constexpr std::string_view kLabelSlurmNodeName = "slinky.slurm.net/slurm-nodename";
 /// Annotation of an external node: the names of the partitions that the node shall be in, separated by commas.
 inline constexpr std::string_view kAnnotationPartitions = "scheduler.slinky.slurm.net/external-node-partitions";

@@ -1,4 +1,4 @@
-// Interprets the states of Slurm jobs for their pods, and the fields of pods for their jobs.
+// Reads the phase, the nodes and the end of Slurm jobs, and the phase and the jobs of pods.
 #pragma once
 
 #include <cstdint>

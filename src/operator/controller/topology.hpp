@@ -1,6 +1,7 @@
 // Renders topology.yaml according to spec.topology. The file retains each unit (a switch or block) that a Slurm node uses: if
 // slurmctld does not accept a node's topology string, it refuses a reconfigure and does not start (_set_nodes_topo in
-// read_config.c; 25.05 to 26.05). So a unit is added before a node gets it, and removed after the last node has left it.
+// read_config.c; 25.05 to 26.05). So a unit is added before a node uses the unit, and removed after no node uses the unit any
+// more.
 #pragma once
 
 #include <string>
