@@ -1,6 +1,6 @@
 // A custom resource is a plain struct with one field list. The list defines how the struct is read from and written to JSON.
-// The CRD schema and its rules, the reference documentation, field diffs, and the tests that mutate every field also follow
-// from it.
+// The CRD schema and its rules, the reference documentation, field diffs, and the tests that mutate every field are also
+// derived from the list.
 //
 //   struct NodeSetSpec {
 //     std::int32_t replicas = 1;
@@ -70,14 +70,14 @@ class Field {
   Field& max_length(std::size_t n);
   /// Limits how many items a list has.
   Field& items(std::size_t least, std::size_t most);
-  /// Requires a text that matches `regex`, of at most `longest` characters. std::regex uses stack for each character.
+  /// Requires a text that matches `regex`, of at most `longest` characters. The limit bounds the stack that std::regex uses.
   Field& pattern(std::string regex, std::size_t longest);
   /// Requires a single line, not empty, of any length.
   Field& one_line();
   Field& rule(std::string cel, std::string message, std::string at = "");
   /// Forbids changes of a value that is set. For members that users can add or remove, write a rule on the struct instead.
   Field& immutable();
-  /// Sets the schema of the value of a core::Json member. The default is the schema of an object with any fields.
+  /// Sets the schema for the value of a core::Json member. The default schema allows an object with any fields.
   Field& schema_of(core::Json schema);
   /// Marks a field that has no effect. The condition FieldsNotActedOn lists the field if it differs from its default.
   Field& not_acted_on();

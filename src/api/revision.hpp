@@ -1,11 +1,11 @@
-// Revisions of a NodeSet: what a ControllerRevision records of a NodeSet's spec, and how that is restored.
+// Revisions of a NodeSet: which part of the spec a ControllerRevision records, and how that part is restored.
 //
 //   auto patch = api::apply_revision(nodeset, revision);     // the two objects, as the API server has them
 //   if (patch && !patch->empty()) ...                        // a JSON merge patch of the NodeSet: kubectl patch --type=merge
 //
-// The revisions of a NodeSet are the ControllerRevisions that it owns. Their member `revision` numbers them; the revision with
-// the highest number is in force. If users restore an old spec, the old revision gets the highest number; no revision is
-// added.
+// The revisions of a NodeSet are the ControllerRevisions that it owns. Their member `revision` has the number. The revision
+// with the highest number is in force. If users restore an old spec, no revision is added: the old revision gets the highest
+// number.
 #pragma once
 
 #include <string>
@@ -34,12 +34,12 @@ core::Json recorded_data(const NodeSetSpec& spec);
 std::string revision_hash(const NodeSetSpec& spec);
 
 /// Returns the hash in force for a spec: the label controller-revision-hash of the newest of the NodeSet's `revisions` that
-/// records this spec. If no revision does, returns revision_hash(spec). An earlier release may have recorded the spec under a
-/// hash other than revision_hash(spec), which is then the label of its workers.
+/// records this spec. If no revision records the spec, returns revision_hash(spec). If an earlier release has recorded the spec
+/// under another hash, the workers of the spec have that hash as their label.
 std::string hash_in_force(const NodeSetSpec& spec, std::vector<const core::Json*> revisions);
 
-/// Returns the spec with the fields of revision_data replaced by those of a ControllerRevision. Error: kInvalid if its data is
-/// missing or invalid.
+/// Returns the spec with the fields of revision_data replaced by those of a ControllerRevision. Error: kInvalid if the data of
+/// the ControllerRevision are missing or invalid.
 core::Result<NodeSetSpec> with_revision(NodeSetSpec spec, const core::Json& revision);
 
 /// Returns the JSON merge patch that restores the part of a NodeSet's spec that a ControllerRevision records; empty if nothing

@@ -102,7 +102,7 @@ struct CapacityLimitStatus {
   std::int64_t value = 0;
   std::string cluster;                                     ///< The name of the Controller.
   std::map<std::string, IntOrString, std::less<>> inputs;  ///< The values used: {"all": 128, "partition(gpu)": 64}.
-  std::optional<core::WallTime> lower_since;  ///< Since when the expression has given less than `value`. Absent if it does not.
+  std::optional<core::WallTime> lower_since;  ///< Since when the expression has given less than `value`, if it does.
 };
 
 struct SlurmQosStatus {

@@ -53,10 +53,10 @@ inline constexpr std::string_view kAnnotationPodRelease = "nodeset.slinky.slurm.
 inline constexpr std::string_view kAnnotationPodDeadline = "nodeset.slinky.slurm.net/pod-deadline";
 
 // Annotations that the operator sets on worker pods, unless a comment names another object or says that users set it.
-/// The reason why this worker may be deleted. Set before the garbage collector or the namespace controller deletes the worker.
+/// The evidence that allows the deletion of the worker. Set before the garbage collector or namespace controller deletes it.
 inline constexpr std::string_view kAnnotationDeletionEvidence = "nodeset.slinky.slurm.net/deletion-evidence";
-/// On a ControllerRevision: "true" if the operator updates workers of earlier revisions to it. "false" if it is the first
-/// revision that this operator recorded, or if spec.updateStrategy.type was OnDelete.
+/// On a ControllerRevision: "true" if the operator updates workers of earlier revisions to this revision. "false" if this is
+/// the first revision that this operator recorded, or if spec.updateStrategy.type was OnDelete.
 inline constexpr std::string_view kAnnotationRolls = "nodeset.slinky.slurm.net/rolls";
 /// The only Kubernetes node that the worker's node affinity allows. The worker's earlier pod ran on that node.
 inline constexpr std::string_view kAnnotationPinnedTo = "nodeset.slinky.slurm.net/pinned-to";
@@ -146,7 +146,7 @@ inline constexpr std::string_view kAnnotationRefusedBy = "slinky.slurm.net/refus
 inline constexpr std::string_view kAnnotationRefusedAt = "slinky.slurm.net/refused-at";
 /// How often slurmctld has refused the configuration.
 inline constexpr std::string_view kAnnotationRefusals = "slinky.slurm.net/refusals";
-/// The partitions that slurmctld refused, or that may have caused a refusal: see LeftOut in slinky/config_map.hpp.
+/// The partitions that slurmctld refused, or that might have caused a refusal: see LeftOut in slinky/config_map.hpp.
 inline constexpr std::string_view kAnnotationLeftOut = "slinky.slurm.net/left-out-partitions";
 /// "true" if slurmctld has run. Set only if no other annotation shows it.
 inline constexpr std::string_view kAnnotationRan = "slinky.slurm.net/slurmctld-ran";
@@ -159,7 +159,7 @@ inline constexpr std::string_view kAnnotationSlurmdbdRelease = "slinky.slurm.net
 /// On X-config, if slurmctld ended because its state and slurmdbd have different numbers for the cluster: the number in the
 /// state, the number in slurmdbd and the UID of slurmctld's pod, separated by spaces.
 inline constexpr std::string_view kAnnotationNumbersDiffer = "slinky.slurm.net/cluster-numbers-differ";
-/// On the StatefulSet of slurmctld's backups: the UID of the primary's pod that takes over from a backup, and when that began.
+/// On the StatefulSet of slurmctld's backups: the UID of the primary's pod that takes over from a backup, and since when.
 inline constexpr std::string_view kAnnotationHandedOver = "slinky.slurm.net/handed-over";
 /// On X-config: when slurmctld loaded its configuration while workers were starting. See operator/controller/starting.hpp.
 inline constexpr std::string_view kAnnotationStartingAt = "slinky.slurm.net/starting-at";
@@ -172,7 +172,7 @@ inline constexpr std::string_view kAnnotationPlacesDue = "slinky.slurm.net/place
 inline constexpr std::string_view kAnnotationFilesHash = "slinky.slurm.net/files-hash";
 /// On X-config: the hash of the users' files that belong to the accepted configuration.
 inline constexpr std::string_view kAnnotationAcceptedFilesHash = "slinky.slurm.net/accepted-files-hash";
-/// On X-config: the jobs that were still starting when a reconfigure or restart stopped waiting, and the time of that.
+/// On X-config: the jobs that were still starting when a reconfigure or restart stopped waiting, and when it stopped waiting.
 inline constexpr std::string_view kAnnotationCutShort = "slinky.slurm.net/cut-short-jobs";
 /// On a Controller, set by users: what to remove from slurm.conf although jobs use it ("partition/gpu,license/matlab").
 inline constexpr std::string_view kAnnotationRemoveNow = "controller.slinky.slurm.net/remove-now";

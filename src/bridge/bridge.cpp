@@ -57,7 +57,7 @@ struct Bridge::Impl {
 
   void measure(core::Loop& loop, run::MetricFamilies& families) {
     metrics.emplace(families);
-    // Only the leader counts, because other replicas see the same changes of pods.
+    // Only the leader counts placed and ended pods, because other replicas see the same changes of pods.
     jobs.on_placed = [this, &loop](const JobId& job) {
       const core::WallTime submitted{std::chrono::seconds{job.submitted}};
       if (manager.leading()) metrics->placed(std::max(core::Duration{0}, loop.clock().wall() - submitted));
@@ -85,7 +85,8 @@ struct Bridge::Impl {
     });
   }
 
-  /// Logs for the administrator that this release of Slurm is too old. Users see it in the conditions of their pods.
+  /// Logs for the administrator that this release of Slurm is too old. Users see the same message in the conditions of their
+  /// pods.
   void look_at(const slurm::Change& change) {
     if (!change.health || !change.now->complete() || change.now->capabilities.external_jobs) return;
     log.error("this Slurm has no external nodes and jobs, so slurm-bridge does nothing: it needs 25.11 or newer",
@@ -128,7 +129,7 @@ std::optional<Left> Bridge::left() const {
   } else if (!snapshot->complete()) {
     out.slurm_away = snapshot->error.empty() ? "it has not answered yet" : snapshot->error;
   }
-  // Nothing is listed, but steps of the controllers, such as undoing a drain, may still be due.
+  // Nothing is listed, but the controllers might still have steps to do, such as undoing a drain.
   if (out.names.empty() && out.slurm_away.empty() && !manager.idle()) return {};
   return out;
 }

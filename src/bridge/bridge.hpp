@@ -1,5 +1,5 @@
 // The bridge as a whole: its controllers, wired to a manager, and its connection to one Slurm cluster. The binary and the
-// simulator use it alike.
+// simulator both use this class.
 //
 //   kube::Manager manager(loop, random, log, client, options);
 //   bridge::Bridge slurm_bridge(loop, random, log, manager, slurm_transport, {.controller = kube::Key{"slurm", "demo"}});
@@ -36,7 +36,7 @@ struct Options {
   std::optional<SlurmAddress> address;  ///< Used if there is no `controller`.
   Settings jobs;                        ///< Bridge sets `cluster` from `controller` or `address`.
   nodes::Settings nodes;                ///< Bridge sets `cluster` from `controller` or `address`.
-  bool retires = false;                 ///< Undoes what the bridge has changed (retirement.hpp), and does nothing else.
+  bool retires = false;                 ///< The bridge only undoes what it has changed: see retirement.hpp.
   bool runs_nodes = true;               ///< Runs the nodes controller, which registers, taints and drains nodes.
 };
 
@@ -54,8 +54,8 @@ class Bridge {
   /// Returns the pods, jobs and nodes for which a bridge that retires must keep running. nullopt: unknown for now, because this
   /// process does not lead, its caches are not filled yet, or steps are still to be done.
   [[nodiscard]] std::optional<Left> left() const;
-  /// Returns the release of Slurm if this release has no external jobs: then the bridge does nothing. "": Slurm has external
-  /// jobs, or its release is not known.
+  /// Returns the release of Slurm if this release has no external jobs, so that the bridge does nothing. "": the release has
+  /// external jobs, or is not known.
   [[nodiscard]] std::string too_old() const;
   [[nodiscard]] const Settings& settings() const;
 

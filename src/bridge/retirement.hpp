@@ -1,4 +1,4 @@
-// The end of a bridge that is being removed (--retire): it undoes what the bridge has changed, and ends when nothing is left.
+// The end of a bridge that is being removed (--retire): the bridge undoes what it has changed, and ends when nothing is left.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@ namespace bridge {
 /// The objects for which a bridge that retires must keep running.
 struct Left {
   std::vector<std::string> names;  ///< Pods, jobs and nodes: "pod ns/p", "job 7", "node a".
-  std::string slurm_away;          ///< Why Slurm does not answer. Then more may be left than `names`. "": it answers.
+  std::string slurm_away;          ///< Why Slurm does not answer, so that more than `names` might be left. "": Slurm answers.
 };
 
 /// Checks regularly what is left, and calls `done` when nothing is left.

@@ -1,6 +1,6 @@
 // A tar archive (ustar), compressed with gzip, in memory.
 //
-// Folder src/cli: kubectl slurm. Commands make a document of what they read, and pure functions make text of it. Uses slinky.
+// Folder src/cli: kubectl slurm. A command makes a document of what it reads; pure functions render the document. Uses slinky.
 #pragma once
 
 #include <string>

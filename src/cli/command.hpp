@@ -1,4 +1,4 @@
-// Defines a command. To add a command, write a file with a function that returns it, and call the function in program.cpp.
+// Defines a command. To add one, write a file with a function that returns the command, and call the function in program.cpp.
 //
 //   Command hello_command() {
 //     return {.path = "hello", .about = "Says hello", .declare = [](CLI::App& app) -> Run {

@@ -42,14 +42,14 @@ struct DrainJudgement {
     kOpen,    ///< The drain is not over.
     kOver,    ///< The node is drained, or runs nothing anyway.
     kNoNode,  ///< Slurm has no node to drain.
-    kUnsure,  ///< Slurm cannot be asked, and the pod may still show an earlier drain.
+    kUnsure,  ///< Slurm cannot be asked, and the pod might still show an earlier drain.
   };
   Verdict verdict = Verdict::kOpen;
   std::string message;
 };
 DrainJudgement judge_drain(const kube::PodRecord& pod, const SlurmFacts& slurm, core::WallTime now);
 
-/// Returns the reason for a drain by `user` with the remark `text`: "drained by alice: bad disk". Both may be empty.
+/// Returns the reason for a drain by `user` with the remark `text`: "drained by alice: bad disk". Both can be empty.
 std::string cordon_reason(std::string_view user, std::string_view text);
 core::Json drain_patch(const kube::PodRecord& pod, std::string_view reason);
 core::Json resume_patch(const kube::PodRecord& pod);

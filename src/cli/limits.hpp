@@ -43,13 +43,13 @@ struct JobLimit {
   bool percent = false;                  ///< The limit is in percent of the cluster (a QOS with the flag Relative).
   std::optional<std::int64_t> in_use{};  ///< The use by other jobs, or past use. nullopt if unknown.
   std::optional<std::int64_t> asks{};  ///< This job's request. nullopt if it depends on a time limit that is unknown or absent.
-  /// The excess: `in_use` + `asks` - `limit`. If negative, the rest that is left. kUsedMinutes ignores `asks`. For a minimum:
+  /// The excess: `in_use` + `asks` - `limit`. A negative value is what is left. kUsedMinutes ignores `asks`. For a minimum:
   /// `limit` - `asks`. nullopt if a number is unknown or in percent. See holds().
   std::optional<std::int64_t> over{};
   std::vector<const slurm::accounting::QueuedJob*> counted{};  ///< The running jobs that count.
   [[nodiscard]] bool holds() const { return over && *over > (kind->measure == Measure::kUsedMinutes ? -1 : 0); }
   [[nodiscard]] bool of_qos() const { return holder_kind == "QOS"; }
-  /// Reports whether the job exceeds the limit even if no other job runs. Then waiting does not help.
+  /// Reports whether the job exceeds the limit even if no other job runs, so that waiting does not help.
   [[nodiscard]] bool never() const;
 };
 

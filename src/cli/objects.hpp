@@ -22,8 +22,8 @@ namespace cli {
 /// Returns what the object waits for and what is wrong with the object, one line each, the most severe first.
 [[nodiscard]] std::vector<std::string> waits_of(const core::Json& object);
 
-/// The state and reason of a worker's Slurm node, as the operator wrote them on the pod. slurm_word() returns nullopt if it
-/// wrote none.
+/// The state and reason of a worker's Slurm node, as the operator wrote them on the pod. slurm_word() returns nullopt if the
+/// operator wrote none.
 struct SlurmWord {
   slurm::NodeState state;
   std::string reason;

@@ -21,7 +21,7 @@ inline constexpr std::string_view kRedacted = "(redacted)";
 
 class Redactor {
  public:
-  /// `values` are the values of Secrets. Ignores short values, because they may be ordinary words.
+  /// `values` are the values of Secrets. Ignores short values, because they might be ordinary words.
   explicit Redactor(const std::vector<std::string>& values = {});
 
   [[nodiscard]] std::string text(std::string_view text) const;
@@ -33,7 +33,7 @@ class Redactor {
   [[nodiscard]] core::Json annotation(std::string_view name, core::Json value) const;
   [[nodiscard]] core::Json member(std::string_view name, core::Json value) const;
 
-  std::vector<std::string> values_;  ///< Sorted by length, the longest first, because one value may contain another.
+  std::vector<std::string> values_;  ///< Sorted by length, the longest first, because one value can contain another.
 };
 
 }  // namespace cli

@@ -85,7 +85,7 @@ class Api {
   kube::Client client_;
 };
 
-/// Reports whether the error can pass without intervention. A command that waits then tries again.
+/// Reports whether the error can pass without intervention. A command that waits tries again after such an error.
 bool may_pass(const core::Error& error);
 /// Describes an error in our own words, and what the user can do about the error.
 std::string explain(const core::Error& error);

@@ -33,12 +33,12 @@ class SlurmAccess {
   static core::Error no_answer(const core::Error& error);
 };
 
-/// Returns the Controller named `name`; if `name` is "", the only Controller. `controllers` are all in the namespace `ns`.
-/// Errors: kNotFound; kInvalid if `name` is "" and there are several Controllers.
+/// Returns the Controller named `name`; if `name` is "", the only Controller. `controllers`: all Controllers in the namespace
+/// `ns`. Errors: kNotFound; kInvalid if `name` is "" and there are several Controllers.
 core::Result<core::Json> one_controller(const std::vector<core::Json>& controllers, const std::string& ns,
                                         const std::string& name);
 
-/// Connects to the slurmrestd of a Controller. `restapis` are all in its namespace. The error says why Slurm cannot be asked.
+/// Connects to the slurmrestd of a Controller. `restapis`: all of its namespace. The error says why Slurm cannot be asked.
 core::Result<std::unique_ptr<SlurmAccess>> reach_slurm(Api& api, const core::Json& controller,
                                                        const std::vector<core::Json>& restapis);
 

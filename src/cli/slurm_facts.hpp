@@ -38,7 +38,7 @@ struct Said {
 
 /// Asks the slurmrestd of a Controller. `restapis` are all RestApis in the Controller's namespace.
 SlurmFacts ask_slurm(Api& api, const core::Json& controller, const std::vector<core::Json>& restapis);
-/// Reads the Controller and the RestApis of its namespace, and then asks its slurmrestd.
+/// Reads the Controller and the RestApis of its namespace, and then asks the Controller's slurmrestd.
 SlurmFacts ask_slurm(Api& api, const kube::Key& controller);
 
 }  // namespace cli

@@ -23,7 +23,7 @@
 namespace op {
 
 struct OperatorOptions {
-  std::vector<std::string> namespaces;  ///< Empty: all. If there is exactly one, the operator reads only Nodes outside of it.
+  std::vector<std::string> namespaces;  ///< Empty: all. With exactly one, nothing outside of it is read except Nodes.
   std::string cluster_domain = "cluster.local";
   std::string worker_priority_class = {};  ///< Default priority class of workers; "": the cluster's default.
   /// True if the operator has the right to read Kubernetes nodes. If it has not, and `namespaces` has exactly one namespace,

@@ -47,8 +47,8 @@ bool asks_by_scheduler(const Observed& in) {
   return !in.settings.scheduler_name.empty() && in.pod.scheduler == in.settings.scheduler_name;
 }
 
-/// Reports whether the pod has the annotation in place of the schedulerName: admission wrote it in an earlier call, or the user
-/// did.
+/// Reports whether the pod has the annotation that replaces the schedulerName. Either an earlier call of admission or the user
+/// wrote the annotation.
 bool asks_by_annotation(const Observed& in) {
   return !in.settings.scheduler_name.empty() && in.pod.meta.annotation(kAnnotationManagedBy) == in.settings.cluster;
 }
@@ -66,8 +66,8 @@ bool has_entries(const Json& pod, std::initializer_list<std::string_view> path) 
   return list != nullptr && !list->empty();
 }
 
-/// Reports whether the pod preempts others. Kubernetes fills in preemptionPolicy from the PriorityClass before it calls
-/// webhooks. Without the field, the pod preempts.
+/// Reports whether the pod preempts other pods. Kubernetes fills in preemptionPolicy from the PriorityClass before it calls
+/// webhooks. Without this field, the pod preempts.
 bool preempts(const Observed& in) {
   return core::get_string(object_of(in), {"spec", "preemptionPolicy"}, "PreemptLowerPriority") != "Never";
 }
@@ -157,14 +157,14 @@ std::vector<std::string> warnings(const Observed& in) {
 void patch_class(const Observed& in, Json& patch) {
   if (in.pod.priority_class == kPriorityClass || (has_own_class(in) && !preempts(in))) return;
   patch.push_back(add_op("/spec/priorityClassName", kPriorityClass));
-  // Kubernetes fills in these fields again from the new class, and refuses other values.
+  // Kubernetes fills in these fields again from the new PriorityClass, and refuses other values.
   for (const char* field : {"priority", "preemptionPolicy"}) {
     if (core::find(object_of(in), {"spec", field}) != nullptr)
       patch.push_back({{"op", "remove"}, {"path", std::string("/spec/") + field}});
   }
 }
 
-/// Adds the annotation kAnnotationManagedBy to a pod that is not managed because of its namespace.
+/// Adds the annotation kAnnotationManagedBy to a pod that is managed for another reason than its namespace.
 void patch_mark(const Observed& in, Json& patch) {
   if (in_managed_namespace(in) || asks_by_annotation(in)) return;
   const bool annotated = has_entries(object_of(in), {"metadata", "annotations"});

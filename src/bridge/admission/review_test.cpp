@@ -111,7 +111,7 @@ TEST_F(Review, OtherRequestsAreNotTouched) {
   }
 }
 
-/// The bridge would do nothing for the pod, and only the bridge may remove the gate.
+/// With such a Slurm, the bridge does nothing, and only the bridge is allowed to remove a gate. So a gated pod would never run.
 TEST_F(Review, WithASlurmThatIsTooOldNoPodIsGatedOrRefused) {
   too_old = "25.05.9";
   annotate("slurmjob.slinky.slurm.net/nonsense", "1");
@@ -163,7 +163,7 @@ TEST_F(Review, TheSchedulerOfTheGoBridgeAsksInAnyNamespace) {
   after = patched();
   EXPECT_EQ(after["metadata"]["annotations"], Json::parse(R"({"a": "b", "slinky.slurm.net/slurm-managed-by": "slurm/demo"})"));
   pod = after;
-  pod["spec"]["preemptionPolicy"] = "Never";  // The API server fills it in from the class.
+  pod["spec"]["preemptionPolicy"] = "Never";  // The API server fills in this field from the PriorityClass.
   EXPECT_EQ(patched(), pod) << "the webhook is called again after others";
 }
 
@@ -286,7 +286,7 @@ TEST_F(Review, WrongAnnotationsAreRefused) {
   EXPECT_THAT(refusal(), HasSubstr("annotation slurmjob.slinky.slurm.net/walltime: \"60\", must be absent"));
 }
 
-/// The size of a group is not known when its pods are created.
+/// The size of a group is unknown when its pods are created.
 TEST_F(Review, PodsOfGroupsMayAskForMoreNodes) {
   annotate("slurmjob.slinky.slurm.net/min-nodes", "2");
   annotate("slurmjob.slinky.slurm.net/max-nodes", "8");

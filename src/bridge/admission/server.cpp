@@ -25,7 +25,7 @@ kube::ServingCertificateOptions certificate_options(const ServerOptions& options
   return {.program = std::string(kProgram), .secret = key, .service = key, .configuration = options.name};
 }
 
-/// Reads the pod of a request. Kubernetes may not have generated its name yet.
+/// Reads the pod of a request. Kubernetes might not have generated the name of the pod yet.
 core::Result<std::shared_ptr<const kube::SchedulingPodRecord>> pod_in(core::Json object) {
   if (!object.is_object()) return core::fail(core::ErrorCode::kInvalid, "the request has no pod");
   if (core::get_string(object, {"metadata", "name"}).empty()) object["metadata"]["name"] = "generated";

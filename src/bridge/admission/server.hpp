@@ -1,5 +1,5 @@
-// The admission webhook of slurm-bridge: a server with a certificate of its own, which answers with review(). Each replica
-// serves it, not only the one that leads.
+// The admission webhook of slurm-bridge: a server that has its own certificate and answers with review(). Each replica runs the
+// server, not only the replica that leads.
 #pragma once
 
 #include <functional>
@@ -33,12 +33,12 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  /// Looks for the certificate. Serves once there is one.
+  /// Looks for the certificate, and serves once the certificate exists.
   void start();
   [[nodiscard]] bool ready() const;
   /// Answers requests under way, then calls `done`.
   void stop(std::function<void()> done);
-  [[nodiscard]] std::uint16_t port() const;  ///< 0 if it does not serve yet.
+  [[nodiscard]] std::uint16_t port() const;  ///< 0 until the server serves.
 
  private:
   struct Impl;

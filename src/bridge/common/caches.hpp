@@ -10,8 +10,8 @@
 
 namespace bridge {
 
-/// Indexes of pods: by their group; by the number of the job that they were placed for; and by Kubernetes node. A placed pod
-/// that is not bound yet is indexed by the node that it is pinned to, because Kubernetes may bind it at any moment.
+/// Indexes of pods: by group, by the number of the job that the pod was placed for, and by Kubernetes node. A placed pod that
+/// is not bound yet is indexed by the node to which it is pinned, because Kubernetes might bind the pod at any moment.
 inline constexpr std::string_view kIndexGroup = "group";
 inline constexpr std::string_view kIndexJob = "job";
 inline constexpr std::string_view kIndexPlace = "place";

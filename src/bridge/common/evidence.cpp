@@ -8,7 +8,7 @@
 namespace bridge {
 namespace {
 
-/// Reports whether the row is that of a job of this installation for the pod.
+/// Reports whether the row is a job of this installation that is for the pod.
 bool is_ours(const std::string& installation, const kube::SchedulingPodRecord& pod, const JobTable::Row& row) {
   return row.mark.instance == installation && row.is_for(pod);
 }
@@ -18,7 +18,7 @@ bool is_placed_for(const kube::SchedulingPodRecord& pod, const slurm::OwnJob& jo
   return std::ranges::find(placed, job.id(), &JobId::number) != placed.end();
 }
 
-/// Reports whether the API server has this node, and it is not ready.
+/// Reports whether the API server has this node and the node is not ready.
 bool is_not_ready(const core::Json& node, const std::string& name) {
   const core::Json* conditions = core::find(node, {"status", "conditions"});
   if (core::get_string(node, {"metadata", "name"}) != name || conditions == nullptr) return false;

@@ -1,4 +1,4 @@
-// Evidence that the bridge may end a pod, because its job is over, or a job, because no pod needs it.
+// Evidence that allows the bridge to end a pod that must not run, or a job that no pod needs.
 #pragma once
 
 #include <memory>
@@ -19,7 +19,7 @@ namespace bridge {
 /// The reason of the end of a pod that Kubernetes did not bind in time.
 inline constexpr std::string_view kNotBound = "NotBound";
 
-/// Evidence that a pod must not run: Slurm no longer holds its node for it, or Kubernetes does not bind the pod.
+/// Evidence that a pod must not run: Slurm no longer holds a node for the pod, or Kubernetes does not bind the pod.
 class PodOver final : public kube::PodEvidence {
  public:
   /// Requires a complete snapshot, of any age, in which the pod's job has ended. The evidence does not expire, because an ended
@@ -34,11 +34,11 @@ class PodOver final : public kube::PodEvidence {
                                          const std::string& installation, const kube::SchedulingPodRecord& pod,
                                          const JobTable& jobs);
   /// Requires a fresh snapshot that has the pod's job, and a time `now` on slurmctld's clock at or after leaves_at(). The
-  /// evidence expires with the snapshot, because the end of the job may still be moved.
+  /// evidence expires with the snapshot, because the end of the job can still change.
   static std::optional<PodOver> job_ends_soon(const plan::Observing& observing, const slurm::Snapshot& snapshot,
                                               const std::string& installation, const kube::SchedulingPodRecord& pod,
                                               const JobTable::Row& row, core::WallTime now);
-  /// Kubernetes has not bound the placed pod for longer than `limit`. `since`: when the pod was first seen unbound.
+  /// Requires that Kubernetes has not bound the placed pod for `limit`. `since`: when the pod was first seen unbound.
   static std::optional<PodOver> not_bound(const plan::Observing& observing, const kube::SchedulingPodRecord& pod,
                                           core::MonoTime since, core::Duration limit);
 
@@ -54,7 +54,7 @@ class PodOver final : public kube::PodEvidence {
   std::string reason_;
 };
 
-/// Reports whether a pod, as the API server has it, was placed for the job and has not ended.
+/// Reports whether the pod was placed for the job and has not ended. `pod`: the pod as the API server returns it.
 [[nodiscard]] bool runs_for(const core::Json& pod, const JobId& job);
 
 /// Evidence that no pod needs a job of this installation.
@@ -65,15 +65,15 @@ class Unneeded final : public plan::Evidence {
                                            const kube::SchedulingPodRecord& pod);
   /// The API server, asked live, has no pod with the UID of the job's pod. `look` is the answer for that pod's name.
   static std::optional<Unneeded> pod_gone(const plan::Observing& observing, slurm::OwnJob job, const plan::Fact& look);
-  /// Somebody else removed the gate of the pod, so that Kubernetes schedules it without the job. The bridge never placed it.
+  /// Somebody else removed the gate of the pod, which the bridge never placed. Kubernetes schedules the pod without the job.
   static std::optional<Unneeded> pod_freed(const plan::Observing& observing, slurm::OwnJob job,
                                            const kube::SchedulingPodRecord& pod);
-  /// The node of the bound pod has not been ready for longer than `limit`, and `look`, the API server's live answer, shows that
-  /// it is still not ready. The pod may still run on the node. `since`: when the node was first seen not ready.
+  /// The node of the bound pod has not been ready for `limit`, and `look`, the API server's live answer, shows that it is still
+  /// not ready. The pod might still run on the node. `since`: when the node was first seen not ready.
   static std::optional<Unneeded> node_silent(const plan::Observing& observing, slurm::OwnJob job,
                                              const kube::SchedulingPodRecord& pod, core::MonoTime since, core::Duration limit,
                                              const plan::Fact& look);
-  /// The pod still has its gate, so that nothing runs for the job. The bridge may cancel the job to submit another one.
+  /// The pod still has its gate, so nothing runs for the job. The bridge can cancel the job and submit another one.
   static std::optional<Unneeded> replaceable(const plan::Observing& observing, slurm::OwnJob job,
                                              const kube::SchedulingPodRecord& pod);
   /// The pod has another job, `kept`.
@@ -87,7 +87,7 @@ class Unneeded final : public plan::Evidence {
                                                const kube::SchedulingPodRecord& pod);
 
   [[nodiscard]] const slurm::OwnJob& job() const { return job_; }
-  /// Reports whether the pod may still run. The pod must then get the condition SlurmEnded before the job is cancelled.
+  /// Reports whether the pod might still run. If so, the pod must get the condition SlurmEnded before the job is cancelled.
   [[nodiscard]] bool pod_may_run() const { return pod_may_run_; }
 
  private:

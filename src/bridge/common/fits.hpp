@@ -23,7 +23,7 @@ class Fits {
   [[nodiscard]] FitPtr of(const PodPtr& pod, const std::string& partitions);
   [[nodiscard]] std::size_t size() const { return fits_.size(); }
 
-  /// The largest number of cached fits. Each may list all nodes.
+  /// The largest number of cached fits. Each fit can list all nodes.
   static constexpr std::size_t kMost = 64;
 
  private:

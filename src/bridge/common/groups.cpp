@@ -14,7 +14,8 @@ const kube::Resource kPodGroup{"scheduling.x-k8s.io", "v1alpha1", "PodGroup", "p
 const kube::Resource kJob{"batch", "v1", "Job", "jobs", true};
 constexpr std::string_view kPodGroupName = "podgroup/";
 constexpr std::string_view kJobName = "job/";
-/// The largest group. The admin_comment of a job names all pods, and slurmdbd keeps only 64 KiB of it.
+/// The largest number of pods in a group. The admin_comment of a job names all pods, and slurmdbd stores only 64 KiB of an
+/// admin_comment.
 constexpr std::int64_t kMostPods = 400;
 
 bool is_digit(char c) {
@@ -30,7 +31,7 @@ std::string_view take_number(std::string_view& name) {
   return digits;
 }
 
-/// Compares names such that numbers in them count as numbers.
+/// Compares names so that numbers in the names count as numbers.
 bool natural_less(std::string_view a, std::string_view b) {
   const std::string_view all_a = a, all_b = b;
   while (!a.empty() && !b.empty()) {

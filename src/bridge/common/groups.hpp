@@ -1,4 +1,4 @@
-// Groups of pods that start together. A group gets one job, and all of its pods run or none:
+// Groups of pods that start together. A group gets one job. Either all pods of the group run, or none. The kinds of groups:
 //
 //   podgroup/NAME   the pods with the label of a PodGroup (scheduler-plugins), in its namespace
 //   job/NAME        the pods of a Job of Kubernetes, if they have the annotation kAnnotationGang
@@ -19,14 +19,14 @@ namespace bridge {
 [[nodiscard]] std::optional<run::Key> group_of(const kube::ObjectMeta& pod);
 [[nodiscard]] bool is_group(const run::Key& key);
 
-/// The object that says how large the group is.
+/// The object that defines the size of the group.
 struct GroupObject {
   kube::Resource resource;
   kube::Key key;
 };
 [[nodiscard]] GroupObject object_of(const run::Key& group);
 
-/// The UID of that object, and the size of the group.
+/// The UID of the group's object, and the size of the group.
 struct GroupSpec {
   std::string uid;
   int size = 0;  ///< From the object, not counted from existing pods. 0: a Job that needs no more pods.
@@ -37,7 +37,7 @@ struct GroupSpec {
 /// PodGroup, the UID does not matter.
 [[nodiscard]] bool belongs_to(const kube::ObjectMeta& pod, const run::Key& group, const std::string& uid);
 
-/// Returns the index that the pod's controller gave it (Indexed Job, StatefulSet); nullopt if it has none.
+/// Returns the index that the pod's controller gave to the pod (Indexed Job, StatefulSet); nullopt if the pod has none.
 [[nodiscard]] std::optional<int> index_of(const kube::ObjectMeta& pod);
 /// Reports whether `a` comes before `b`: by index, then by name, where numbers count as numbers ("p-2" before "p-10").
 [[nodiscard]] bool comes_before(const kube::ObjectMeta& a, const kube::ObjectMeta& b);

@@ -1,11 +1,11 @@
-// The external jobs whose pods may still run on a Slurm node with a slurmd. The field `extra` of the node lists the jobs, with
-// the UID of the Kubernetes cluster of the pods:
+// The external jobs whose pods might still run on a Slurm node that has a slurmd. The field `extra` of the Slurm node lists
+// these jobs and has the UID of the Kubernetes cluster in which the pods are:
 //
 //   {"slurm-bridge": "12 13", "slurm-bridge-cluster": "UID"}
 //
-// Slurm frees the nodes of an external job in the call that ends it, before its pod is gone. The prolog of the bridge
-// (charts/slurm-bridge/files/prolog.sh) delays a native job while one of the listed jobs has ended. The nodes controller
-// writes the field. The controllers of pods place no pod on the node before the field lists its job.
+// When an external job ends, Slurm frees its nodes at once, before the job's pod is gone. The prolog of the bridge
+// (charts/slurm-bridge/files/prolog.sh) delays a native job while one of the listed jobs has ended. The nodes controller writes
+// the field. The jobs and gangs controllers place a pod on the node only once the field lists the pod's job.
 #pragma once
 
 #include <charconv>

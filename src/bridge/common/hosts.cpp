@@ -36,7 +36,7 @@ bool satisfies(const core::Json& expression, const std::string* value) {
   return op == "Gt" ? *have > *limit : *have < *limit;
 }
 
-/// Kubernetes' rule: all expressions of a term must hold, and a term without any matches nothing.
+/// Follows Kubernetes' rule: all expressions of a term must hold, and a term without expressions matches nothing.
 bool matches_term(const core::Json& term, const kube::ObjectMeta& node) {
   const core::Json labels = term.value("matchExpressions", core::Json::array());
   const core::Json fields = term.value("matchFields", core::Json::array());

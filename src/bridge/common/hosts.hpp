@@ -18,8 +18,8 @@ using PodPtr = std::shared_ptr<const Pod>;
 using Pods = std::vector<PodPtr>;
 using KubeNodePtr = std::shared_ptr<const kube::SchedulingNodeRecord>;
 
-/// The Kubernetes nodes by their names in Slurm. If two have the same name in Slurm, the node whose name in Kubernetes is equal
-/// to it counts.
+/// The Kubernetes nodes by their names in Slurm. If two have the same name in Slurm, the node that also has this name in
+/// Kubernetes takes precedence.
 using Hosts = std::map<std::string, KubeNodePtr, std::less<>>;
 [[nodiscard]] Hosts hosts_of(const std::vector<KubeNodePtr>& nodes);
 
@@ -33,10 +33,10 @@ using Hosts = std::map<std::string, KubeNodePtr, std::less<>>;
 /// of this cluster.
 [[nodiscard]] std::string other_cluster_of(const slurm::Node& node, const std::string& installation);
 
-/// Reports whether both pods fit on the same nodes, because all their fields that matter for that are equal.
+/// Reports whether both pods fit on the same nodes, because all fields that matter for the fit are equal in both pods.
 [[nodiscard]] bool are_alike(const Pod& a, const Pod& b);
 
-/// The nodes of some partitions that can run all pods of a list, and why other nodes cannot. Pods of one template share a Fit.
+/// Which nodes of some partitions can run all pods of a list, and why other nodes cannot. Pods of one template share a Fit.
 struct Fit {
   PodPtr like;                         ///< One of the pods if all of them are alike; null if not.
   std::string partitions;              ///< Names separated by commas; "": the nodes of all partitions.
@@ -48,8 +48,8 @@ struct Fit {
   [[nodiscard]] bool is_of(const Pods& pods, std::string_view of_partitions) const;
 };
 using FitPtr = std::shared_ptr<const Fit>;
-/// Returns the fit of the pods. It depends on misfit(), other_cluster_of() and the partitions of each node, and on nothing
-/// else. `installation`: the UID of this Kubernetes cluster.
+/// Returns the fit of the pods. The fit depends only on misfit(), on other_cluster_of() and on the partitions of each node.
+/// `installation`: the UID of this Kubernetes cluster.
 [[nodiscard]] Fit fit_of(const Pods& pods, const Hosts& hosts, const slurm::Snapshot& snapshot, const std::string& installation,
                          std::string_view partitions);
 

@@ -132,8 +132,8 @@ std::int64_t JobTable::younger(const std::string& installation, const JobId& job
   for (const auto& [number, row] : rows_) {
     if (row.mark.instance != installation) continue;
     const std::int64_t submitted = id_of(*row.job).submitted;
-    // External jobs are never requeued, so their numbers and submission times have the same order, unless slurmctld went back
-    // to an older state.
+    // External jobs are never requeued, so their numbers and submission times have the same order, unless slurmctld returned to
+    // an older state.
     if (number < job.number ? submitted > job.submitted : submitted < job.submitted) return 0;
     if (number > job.number) out = number;
   }

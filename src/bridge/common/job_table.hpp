@@ -14,8 +14,8 @@
 
 namespace bridge {
 
-/// A life of slurmctld: a time for which it has certainly kept its state. All listed jobs were submitted in this life. Each job
-/// also stores the Life that the bridge knew when it submitted the job.
+/// A life of slurmctld: a period in which slurmctld has certainly not lost its state. All listed jobs were submitted in this
+/// life. Each job also stores the Life that the bridge knew when it submitted the job.
 struct Life {
   std::int64_t since = 0;  ///< A time in this life, in seconds on slurmctld's clock; 0: not known.
   std::int64_t last = 0;   ///< The greatest job number. A smaller number of a later job shows that state was lost.
@@ -34,12 +34,12 @@ class JobTable {
 
     /// Returns the group that the job was submitted for; null if it was submitted for a single pod.
     [[nodiscard]] const run::Key* group() const;
-    /// Reports whether the job is for the pod: it was submitted for the pod, or the pod took the place of another pod of the
-    /// group.
+    /// Reports whether the job is for the pod: the job was submitted for the pod, or the pod took the place of another pod of
+    /// the group.
     [[nodiscard]] bool is_for(const kube::SchedulingPodRecord& pod) const;
   };
 
-  /// Reads the jobs of a snapshot that differ from those of the last call.
+  /// Reads the jobs that have changed since the snapshot of the last call.
   void read(const slurm::SnapshotPtr& snapshot);
   /// Returns the rows of the jobs for a pod or a group, by number.
   [[nodiscard]] std::vector<const Row*> of(const run::Key& key) const;
@@ -58,7 +58,7 @@ class JobTable {
   /// Returns the present life of slurmctld.
   [[nodiscard]] Life life() const;
   /// Returns the number of a job of this installation that was submitted after `job` in the same life of slurmctld; 0: no such
-  /// job is known. If there is one, slurmctld has removed an unlisted `job` as usual. Otherwise it may have lost its state.
+  /// job is known. If there is one, slurmctld has removed an unlisted `job` as usual. If not, it might have lost its state.
   [[nodiscard]] std::int64_t younger(const std::string& installation, const JobId& job) const;
 
  private:

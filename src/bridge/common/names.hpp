@@ -1,5 +1,5 @@
 // The names that slurm-bridge uses in Kubernetes: labels, annotations, gates, taints and conditions. If Slinky's Go bridge has
-// a name for the same thing, both use that name.
+// a name for the same thing, slurm-bridge uses that name.
 #pragma once
 
 #include <string_view>
@@ -14,7 +14,7 @@ using slinky::kTaintManagedNode;
 
 inline constexpr std::string_view kProgram = "slurm-bridge";
 
-/// The scheduling gate of a pod that waits for Slurm. A pod template may contain it.
+/// The scheduling gate of a pod that waits for Slurm. A pod template can contain the gate.
 inline constexpr std::string_view kGate = "scheduler.slinky.slurm.net/slurm-bridge";
 /// Toleration of a placed pod. Its value is the job that the pod was placed for, as "NUMBER.SUBMITTED". No taint has this key.
 /// The patch that removes the gate adds the toleration. Kubernetes lets nobody remove or change a toleration of a pod, so the
@@ -29,11 +29,12 @@ inline constexpr std::string_view kAnnotationReplacedJob = "slinky.slurm.net/slu
 /// Pod annotation: the key of the Slurm cluster that manages the pod, though its namespace is not managed. Admission sets it in
 /// place of a schedulerName that asks for the bridge.
 inline constexpr std::string_view kAnnotationManagedBy = "slinky.slurm.net/slurm-managed-by";
-/// Label of a Kubernetes node: the name of the node in Slurm, if it differs from the name in Kubernetes.
+/// Label of a Kubernetes node: the name of the node in Slurm, if this name differs from the name in Kubernetes.
 inline constexpr std::string_view kLabelSlurmNodeName = "slinky.slurm.net/slurm-nodename";
 /// Annotation of an external node: the names of the partitions that the node shall be in, separated by commas.
 inline constexpr std::string_view kAnnotationPartitions = "scheduler.slinky.slurm.net/external-node-partitions";
-/// Node annotation: "NoExecute" adds kTaintManagedNode with this effect, unless a pod of Slurm or the bridge is on the node.
+/// Node annotation. "NoExecute": kTaintManagedNode also has this effect on an external node without pods of Slurm or the
+/// bridge.
 inline constexpr std::string_view kAnnotationEffect = "slinky.slurm.net/managed-node-effect";
 /// Condition of a Kubernetes node: True while Slurm has the node and the node is in service.
 inline constexpr std::string_view kConditionNode = "SlurmReady";
@@ -45,11 +46,11 @@ inline constexpr std::string_view kAnnotationPrefix = "slurmjob.slinky.slurm.net
 /// Pod annotation, "true" or "false": whether all pods of its Job get one Slurm job.
 inline constexpr std::string_view kAnnotationGang = "slurmjob.slinky.slurm.net/gang";
 
-/// The PriorityClass of pods that name none. It preempts no pods: Kubernetes' scheduler would take the node of a pod that Slurm
-/// has placed there.
+/// The PriorityClass of pods that name none. It preempts no pods: with preemption, Kubernetes' scheduler would end pods to get
+/// their nodes, which Slurm has given to these pods.
 inline constexpr std::string_view kPriorityClass = "slurm-bridge";
 
-/// Pod condition: True while the pod's job waits in Slurm's queue. False with a reason if it does not.
+/// Pod condition: True while the pod's job waits in Slurm's queue. Otherwise False, with a reason.
 inline constexpr std::string_view kConditionQueued = "SlurmQueued";
 /// Pod condition: True once the pod ends because its job has ended.
 inline constexpr std::string_view kConditionEnded = "SlurmEnded";

@@ -1,4 +1,4 @@
-// Rules for nodes that no node can ever satisfy.
+// Finds rules of a pod that no node can ever satisfy.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace bridge {
 
-/// Returns a message with the first term of the required node affinity that no node can match together with the node selector,
-/// and with the label in question; "" if there is none. `affinity` is spec.affinity of a pod. One such term is reported even if
-/// other terms can match: Kubernetes ignores the term, but it is a mistake of the user.
+/// Returns a message about the first term of the required node affinity that no node can match together with the node selector.
+/// The message names the term and the label. "": there is no such term. Kubernetes ignores such a term if other terms match,
+/// but it is a mistake of the user. `affinity`: spec.affinity of a pod.
 [[nodiscard]] std::string contradiction(const kube::StringMap& node_selector, const core::Json& affinity);
 
 }  // namespace bridge

@@ -20,8 +20,8 @@ std::shared_ptr<const Settings> with_defaults(std::shared_ptr<const Settings> se
   return out;
 }
 
-/// Reports whether most nodes are not ready. Then their network to the API server has more likely failed than the nodes.
-/// Kubernetes evicts no pods then either.
+/// Reports whether most nodes are not ready. In this case, the network between the nodes and the API server has more likely
+/// failed than the nodes, and Kubernetes evicts no pods either.
 bool most_nodes_are_silent(const std::vector<KubeNodePtr>& nodes) {
   const auto silent = std::ranges::count_if(nodes, [](const KubeNodePtr& node) { return !node->ready; });
   return nodes.size() > 1 && 2 * static_cast<std::size_t>(silent) > nodes.size();
@@ -47,7 +47,7 @@ std::vector<PodPtr> maybe_placed(const Caches& caches, const JobTable::Row& row)
   std::vector<PodPtr> out;
   if (phase_of(job) != JobPhase::kEnded || is_refused(job)) return out;
   for (const run::Key& key : row.keys) {
-    // A pod of the group may have taken the place of a pod that the admin_comment of the job names.
+    // A pod of the group might have taken the place of a pod that the admin_comment of the job names.
     const bool group = is_group(key);
     for (const PodPtr& pod : group ? caches.pods.by_index(kIndexGroup, key.str()) : std::vector{caches.pods.find(key)}) {
       if (pod == nullptr || phase_of(*pod) != PodPhase::kWaiting || pod->meta.terminating()) continue;
@@ -128,7 +128,7 @@ Leftovers Observer::leftovers(const Facts& facts, const std::string& slurm_node,
   for (const JobTable::Row* row : table.ended_on(slurm_node)) {
     if (row->mark.instance != facts.installation) continue;
     for (const PodPtr& pod : maybe_placed(caches, *row)) {
-      // A pod of `job` need not wait for itself: if it was placed, the patch that places it again fails.
+      // A pod of `job` need not wait for itself. If the pod was already placed, the patch that places it again fails.
       if (of != nullptr && of->is_for(*pod)) continue;
       const std::optional<bool> there = was_placed(facts.context.facts, *pod, *row->job, facts.slurm_now, never_placed_);
       if (!there)

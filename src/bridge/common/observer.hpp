@@ -1,4 +1,4 @@
-// Observes what the jobs controller and the gangs controller both need.
+// Observes the facts that both the jobs controller and the gangs controller need.
 #pragma once
 
 #include <map>
@@ -20,14 +20,14 @@ namespace bridge {
 
 /// Reports whether the bridge submits jobs for the pod, because of its namespace or the annotation kAnnotationManagedBy.
 [[nodiscard]] bool manages(const Settings& settings, const Pod& pod);
-/// Reports whether a pod with the toleration kTolerationPlacedFor may have been placed by this bridge: the bridge manages the
-/// pod, or Slurm lists its job. Outside of managed namespaces, anybody can create a pod with this toleration.
+/// Reports whether this bridge might have placed a pod that has the toleration kTolerationPlacedFor. True if the bridge manages
+/// the pod, or if Slurm lists the pod's job. Outside of managed namespaces, anybody can create a pod with this toleration.
 [[nodiscard]] bool vouches_for(const Settings& settings, const JobTable& table, const Pod& pod);
-/// Returns the pods that may have been placed for this job, which has ended, although the cache still shows their gates: the
-/// cache may lag. Pods that are being deleted are not among them, because the bridge does not place them.
+/// Returns the pods that might have been placed for this job, which has ended, although the cache still shows their gates: the
+/// cache can be behind the API server. Leaves out pods that are being deleted, because the bridge does not place them.
 [[nodiscard]] std::vector<PodPtr> maybe_placed(const Caches& caches, const JobTable::Row& row);
-/// Remembers which pods were not placed for a job that has ended, and so cannot be placed for it any more. Otherwise the pods
-/// of a group, which may be hundreds, would be read again for each node that the job held.
+/// Remembers which pods were not placed for a job that has ended, and so cannot be placed for the job any more. Otherwise all
+/// pods of a group, which can be hundreds, would be read again for each node that the job held.
 class NeverPlaced {
  public:
   [[nodiscard]] bool contains(const Pod& pod, const slurm::Job& job) const { return known_.contains(key(pod, job)); }
@@ -43,11 +43,11 @@ class NeverPlaced {
   std::set<std::string, std::less<>> known_;
 };
 
-/// The longest time from the live look at a job to the end of the patches that place pods for it: a patch begins at most five
-/// seconds after the look, and a request may take ten.
+/// The longest time from the live look at a job to the end of the patches that place pods for the job: a patch begins at most
+/// five seconds after the look, and a request takes at most ten seconds.
 inline constexpr core::Duration kPlacingTakes{20000};
-/// Reports whether a pod of maybe_placed() may run for the job, according to a live read of the pod. Also true if the pod could
-/// not be read, and for kPlacingTakes after the end of the job, because the patch that places the pod may still be under way.
+/// Reports whether a pod of maybe_placed() might run for the job, according to a live read of the pod. Also true if the read
+/// failed, and for kPlacingTakes after the end of the job, because the patch that places the pod might still be under way.
 /// `now`: the time on slurmctld's clock. nullopt: the fact unsure_fact() is needed.
 [[nodiscard]] std::optional<bool> was_placed(const plan::Facts& facts, const Pod& pod, const slurm::Job& job,
                                              core::WallTime now, NeverPlaced& known);
@@ -59,8 +59,8 @@ class Observer {
   Observer& operator=(const Observer&) = delete;
 
   [[nodiscard]] slurm::SnapshotPtr snapshot() const { return wiring_.snapshot(settings->cluster); }
-  /// Fills the facts. While the UID of the Kubernetes cluster or the namespace is not known, leaves `installation` empty, and
-  /// the caller must observe nothing else.
+  /// Fills the facts. While the UID of the Kubernetes cluster or the namespace is not known, leaves `installation` empty. In
+  /// this case, the caller must observe nothing else.
   void fill(Facts& out, const run::Key& key, kube::Recorder& recorder);
   /// Sets Facts::fit to the fit of a pod that waits. Requires a call of fill() for these facts.
   void fill_fit(Facts& out, const PodPtr& pod);
@@ -71,9 +71,9 @@ class Observer {
   [[nodiscard]] Leftovers leftovers(const Facts& facts, const std::string& slurm_node, const slurm::Job& job);
   /// Reports whether the pod's node is not ready.
   [[nodiscard]] bool on_unready_node(const Pod& pod) const;
-  /// Reports whether the pod's node is not ready. False if most nodes are not ready: then their network has probably failed.
+  /// Reports whether the pod's node is not ready. False if most nodes are not ready, because their network has probably failed.
   [[nodiscard]] bool on_silent_node(const Pod& pod) const;
-  /// Reads the new jobs. Returns the keys of the jobs that changed, from before and from after the change.
+  /// Reads the new jobs. Returns the keys that the changed jobs had before the change, and those that they have now.
   [[nodiscard]] slinky::Keys changed(const slurm::Change& change);
 
   const std::shared_ptr<const Settings> settings;
@@ -89,7 +89,7 @@ class Observer {
   Fits fits_;
 };
 
-/// Reports whether this change of a node may change which pods fit on it.
+/// Reports whether this change of a node might change which pods fit on the node.
 [[nodiscard]] bool fits_differently(const kube::SchedulingNodeRecord& before, const kube::SchedulingNodeRecord& after);
 /// Reports whether a Slurm node was added or removed, or is in other partitions, or the partitions have changed.
 [[nodiscard]] bool places_changed(const slurm::Change& change);

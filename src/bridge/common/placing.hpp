@@ -10,20 +10,20 @@
 
 namespace bridge {
 
-/// Returns one JSON patch that removes the gate of the bridge and lets Kubernetes bind the pod to this node only. The patch
-/// adds the node to each term of the required node affinity, because one matching term is enough. It also adds two tolerations
-/// (managed nodes, kTolerationPlacedFor) and what restore_words() writes. It fails with kConflict if the pod has changed.
+/// Returns one JSON patch that removes the gate of the bridge and lets Kubernetes bind the pod only to this node. It adds the
+/// node to each term of the required node affinity, because one matching term is enough. It also adds two tolerations (managed
+/// nodes, kTolerationPlacedFor) and what restore_words() writes. It fails with kConflict if the pod has changed.
 [[nodiscard]] plan::ActPtr place(const kube::SchedulingPodRecord& pod, const std::string& kube_node,
                                  const std::string& slurm_node, const JobId& job);
 
 /// Returns a patch that removes the gate of the bridge and nothing else. It fails with kConflict if the pod has changed.
 [[nodiscard]] plan::ActPtr let_go(const kube::SchedulingPodRecord& pod);
 
-/// Returns a patch of the label and the annotation of a placed pod: the number of the job, and the name of the node in Slurm.
+/// Returns a patch that sets the label and the annotation of a placed pod: the number of the job, and the node's name in Slurm.
 [[nodiscard]] plan::ActPtr restore_words(const kube::SchedulingPodRecord& pod, const std::string& slurm_node, std::int64_t job);
 
-/// Returns a patch that writes kAnnotationReplacedJob: the job that is about to be replaced. It fails with kConflict if the pod
-/// has changed, because the pod may have been placed.
+/// Returns a patch that writes kAnnotationReplacedJob: the job that is about to be replaced. The patch fails with kConflict if
+/// the pod has changed, because the pod might have been placed.
 [[nodiscard]] plan::ActPtr note_replaced(const kube::SchedulingPodRecord& pod, std::int64_t job);
 
 /// A wanted condition of a pod.
@@ -40,8 +40,8 @@ struct Condition {
 /// Returns a patch that sets these conditions. It does not depend on the version of the pod.
 [[nodiscard]] plan::ActPtr set_conditions(const kube::PodRecord& pod, core::Json changes);
 
-/// Returns a patch that sets the phase of an unbound pod to Failed, so that no scheduler binds it, and users see why. It fails
-/// with kConflict if the pod has changed, because it may be bound by now. Needs evidence, because the pod will never run.
+/// Returns a patch that sets the phase of an unbound pod to Failed, so that no scheduler binds the pod, and users see why. The
+/// patch fails with kConflict if the pod has changed, because the pod might be bound. Needs evidence that the pod must not run.
 [[nodiscard]] plan::ActPtr fail_unbound(const kube::PodRecord& pod, const kube::PodEvidence& evidence, std::string reason,
                                         std::string message, core::Json conditions);
 

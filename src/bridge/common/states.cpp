@@ -23,7 +23,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kEnds{{{
                                                                                {"OUT_OF_MEMORY", "OutOfMemory"},
                                                                                {"REVOKED", "Revoked"}}};
 
-/// The time from the eviction of a pod to the moment when its kubelet ends it.
+/// The time from the eviction of a pod to the moment when the kubelet begins to end the pod.
 constexpr core::Duration kEndMargin{5000};
 
 /// Returns a positive number, or 0.
@@ -94,7 +94,7 @@ bool is_told_to_end(const kube::SchedulingPodRecord& pod) {
 
 std::vector<JobId> placed_for(const kube::SchedulingPodRecord& pod) {
   std::vector<JobId> out;
-  // The patch that places a pod also pins it and removes the gate.
+  // The patch that places a pod also pins the pod and removes its gate. So a pod with a gate or without a pin was not placed.
   if (pod.pinned_to.empty() || std::ranges::find(pod.gates, kGate) != pod.gates.end()) return out;
   for (const kube::Toleration& toleration : pod.tolerations) {
     if (toleration.key != kTolerationPlacedFor) continue;

@@ -1,4 +1,4 @@
-// Interprets the states of Slurm jobs for their pods, and the fields of pods for their jobs.
+// Reads the phase, the nodes and the end of Slurm jobs, and the phase and the jobs of pods.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +18,14 @@ enum class JobPhase {
   kRuns,       ///< Pods may run on the job's nodes.
   kSuspended,  ///< The job holds its nodes, but its pods should not run.
   kEnded,      ///< The job has ended and holds no nodes.
-  kUnclear,    ///< The state could not be read. Nothing follows from it.
+  kUnclear,    ///< The state could not be read, so nothing is known about the job.
 };
 [[nodiscard]] JobPhase phase_of(const slurm::Job& job);
 
 /// Reports whether slurmctld refused the job when it was submitted. Such a job is listed, and has never held a node.
 [[nodiscard]] bool is_refused(const slurm::Job& job);
 
-/// Identifies a job even after slurmctld has lost its state, because it then numbers its jobs from 1 again.
+/// Identifies a job. The number is not enough, because slurmctld numbers jobs from 1 again after it has lost its state.
 struct JobId {
   std::int64_t number = 0;
   std::int64_t submitted = 0;  ///< When the job was submitted, in seconds on slurmctld's clock; 0: not known.
@@ -54,25 +54,25 @@ enum class PodPhase {
   kForeign,  ///< The pod has no gate, and the bridge has not placed it.
 };
 [[nodiscard]] PodPhase phase_of(const kube::SchedulingPodRecord& pod);
-/// Reports whether somebody else removed the gate of the pod while its job was waiting. SlurmQueued is then still True.
+/// Reports whether somebody else removed the gate of the pod while its job was waiting, so that SlurmQueued is still True.
 [[nodiscard]] bool is_freed_unnoticed(const kube::SchedulingPodRecord& pod);
 /// Reports whether the condition SlurmEnded of the pod is True.
 [[nodiscard]] bool is_told_to_end(const kube::SchedulingPodRecord& pod);
 
 /// Returns the job that the pod was placed for. Empty: the bridge has not placed the pod. There is more than one entry only if
-/// a user has added tolerations with the key kTolerationPlacedFor. The right one cannot be removed.
+/// a user has added tolerations with the key kTolerationPlacedFor. Nobody can remove the toleration of the bridge.
 [[nodiscard]] std::vector<JobId> placed_for(const kube::SchedulingPodRecord& pod);
 /// Returns the value of the toleration kTolerationPlacedFor.
 [[nodiscard]] std::string placed_for_value(const JobId& job);
 /// Returns the job number in the annotation kAnnotationReplacedJob; 0 if there is none.
 [[nodiscard]] std::int64_t replaced_job_of(const kube::ObjectMeta& pod);
 
-/// Reports whether a pod that waits gets another job after the end of `job`: slurmctld refused the job, its time ran out before
-/// the pod was placed, or the bridge replaces it. After any other end of its job, the pod ends.
+/// Reports whether a pod that waits gets another job after the end of `job`: slurmctld refused `job`, the time limit of `job`
+/// passed before the pod was placed, or the bridge replaces `job`. After any other end of `job`, the pod ends.
 [[nodiscard]] bool gets_another_job(const kube::SchedulingPodRecord& pod, const slurm::Job& job);
 
-/// Returns the key of a submission: the UID of the pod (for a group, of the group's object) and the number of the attempt. Each
-/// new attempt, after a job that slurmctld refused or that the bridge replaced, has another number.
+/// Returns the key of a submission: a UID and the number of the attempt. `root_uid`: the UID of the pod or, for a group, of the
+/// group's object. A new attempt, after a job that slurmctld refused or that the bridge replaced, has another number.
 [[nodiscard]] std::string key_of(const std::string& root_uid, int attempt);
 struct Submission {
   std::string root_uid;

@@ -19,8 +19,8 @@ namespace {
 
 using core::Json;
 
-/// How long after the live look at a job, or after the first note on a pod, the next steps may begin, even if the pass has used
-/// up its time. These steps complete what the pass has begun.
+/// How long after the live look at a job, or after the first note on a pod, the next steps are allowed to begin, even if the
+/// pass has used up its time. These steps complete what the pass has begun.
 constexpr core::Duration kPlaceLate{5000};
 /// The time between two checks of a node on which earlier pods are ending.
 constexpr core::Duration kLeftoversAgain{1000};
@@ -29,16 +29,17 @@ constexpr core::Duration kSnapshotAgain{1000};
 /// The delay before a job with the same JobWish is submitted again after slurmctld refused it. Each refusal leaves a record in
 /// slurmctld and slurmdbd.
 constexpr core::Duration kSubmitAgain{5 * 60 * 1000};
-/// Expected starts are rounded to this time, because Slurm changes its estimate often.
+/// Expected starts are rounded to a multiple of this time, because Slurm often changes its estimate.
 constexpr core::Duration kStartSteps{10 * 60 * 1000};
-/// Slurm expects a job without a time limit to run for a year. A start that is a year away is no useful estimate.
+/// Slurm assumes that a job without a time limit runs for a year. So an expected start that is a year away is no useful
+/// estimate.
 constexpr core::Duration kStartAtMost{core::Duration{24 * 60 * 60 * 1000} * 360};
-/// How long Slurm may not answer before this is reported in the condition of a waiting pod. A process that has just started has
-/// not asked Slurm yet.
+/// How long Slurm must be silent before the condition of a waiting pod reports it. A process that has just started has not
+/// asked Slurm yet.
 constexpr core::Duration kUnanswered{5000};
 /// The shortest time that a pod gets to end.
 constexpr core::Duration kShortestEnd{30000};
-/// slurmdbd keeps 64 KiB of an admin_comment.
+/// slurmdbd stores only 64 KiB of an admin_comment.
 constexpr std::size_t kLongestComment = 64000;
 
 /// Reports whether a text is valid as the reason of a condition.
@@ -91,7 +92,7 @@ void Steps::await_snapshot() {
 
 // --- The end of a job -------------------------------------------------------------------------------------------------------
 
-/// Slurm ends every external job as CANCELLED, so the comment of the job records what became of the pods.
+/// Slurm ends every external job as CANCELLED, so the comment of the job records why the job is released.
 void Steps::release(const NamedJob& named, const Unneeded& evidence, const PodPtr& pod, std::optional<int> exit_code) {
   const slurm::Job& job = *named.job;
   const std::string number = std::to_string(job.id);
@@ -121,15 +122,15 @@ bool Steps::has_failed(const plan::StepId& id) const {
   return before != facts_.context.outcomes.end() && before->second.state == plan::Outcome::State::kFailed;
 }
 
-/// True if the job can be changed. If an excluded node is gone, slurmctld refuses every change of the job, and then forgets
-/// which nodes are excluded (_update_job in job_mgr.c).
+/// True if the job can be changed. If an excluded node is gone, slurmctld refuses every change of the job, and then also
+/// forgets which nodes are excluded (_update_job in job_mgr.c).
 bool Steps::may_update(const slurm::Job& job) const {
   const auto excluded = core::expand_hostlist(job.details ? job.details->excluded_nodes : "");
   return excluded &&
          std::ranges::all_of(*excluded, [&](const std::string& name) { return facts_.snapshot->node(name) != nullptr; });
 }
 
-/// Records the exit code of the pod in slurmdbd. The job is cancelled whether this succeeds or not.
+/// Records the exit code of the pod in slurmdbd. The job is cancelled whether the record succeeds or not.
 void Steps::record_exit_code(const NamedJob& named, const Unneeded& evidence, int exit_code) {
   if (!facts_.snapshot->capabilities.slurmdb || !named.job->holds_nodes()) return;
   out_.lane("record").add({{"record", "Slurm job", std::to_string(named.job->id)},
@@ -180,8 +181,8 @@ bool Steps::can_submit(const PodState& state) {
   return slurm.external_jobs;
 }
 
-/// Removes the gate, so that Kubernetes alone schedules the pod. The job of the pod is cancelled once the gate is gone and
-/// Slurm answers.
+/// Removes the gate, so that Kubernetes alone schedules the pod. Once the gate is gone and Slurm answers, the job of the pod is
+/// cancelled.
 void Steps::let_pod_go(const Pod& pod) {
   std::string why = "slurm-bridge is being removed: Kubernetes alone schedules the pod";
   if (!slurm_known()) why += "; Slurm does not answer, and may keep a job of the pod";
@@ -200,7 +201,7 @@ Candidates Steps::candidates(const Pods& pods, const slurm::JobWish& wish) const
 void Steps::submit(Request request, const Pods& waiting) {
   slurm::JobWish& wish = request.wish;
   const Candidates& nodes = request.nodes;
-  // A job for an unknown partition is submitted all the same, because Slurm's error explains the mistake.
+  // A job for an unknown partition is submitted nevertheless, because Slurm's error explains the mistake.
   if (!nodes.why.empty() && partitions_exist(wish.partition.value_or(""))) return report(waiting, false, "NoNode", nodes.why);
   if (nodes.why.empty() && !nodes.excluded().empty()) wish.excluded_nodes = nodes.excluded();
   const std::string digest = core::short_digest(slurm::to_json(wish).dump());
@@ -221,8 +222,8 @@ void Steps::submit(Request request, const Pods& waiting) {
   out_.waits_on(facts_.settings->cluster);
 }
 
-/// Reports whether Slurm recently refused to create a job for the same wish, so that the pods must wait. Sets their conditions.
-/// Each submission uses up a job number.
+/// Reports whether Slurm recently refused to create a job for the same JobWish, so that the pods must wait. Sets their
+/// conditions. Each submission uses up a job number.
 bool Steps::waits_after_error(const plan::StepId& id, const Pods& waiting) {
   const auto before = facts_.context.outcomes.find(id);
   if (before == facts_.context.outcomes.end() || !before->second.error || !is_refusal(before->second.error->code)) return false;
@@ -233,7 +234,7 @@ bool Steps::waits_after_error(const plan::StepId& id, const Pods& waiting) {
   return true;
 }
 
-/// Reports whether slurmctld recently refused the job of the same wish, so that the pods must wait. Sets their conditions.
+/// Reports whether slurmctld recently refused a job with the same JobWish, so that the pods must wait. Sets their conditions.
 bool Steps::waits_after_refusal(const Request& request, const std::string& digest, const Pods& waiting) {
   if (request.refused == nullptr || request.refused->wish != digest || !request.refused_since) return false;
   const core::Duration waited = facts_.context.mono - *request.refused_since;
@@ -258,7 +259,7 @@ bool Steps::partitions_exist(std::string_view names) const {
 std::string Steps::wait_in_queue(const NamedJob& named, const std::optional<Candidates>& nodes, const Pods& waiting) {
   const slurm::Job& job = *named.job;
   const std::string reason = reason_of(job);
-  // Slurm has not tried to start the new job yet, but does so within a second.
+  // Slurm has not tried to start the new job yet, but will do so within a second.
   if (reason.empty() || reason == "None") out_.waits_on(facts_.settings->cluster);
   if (nodes) {
     if (std::string why = update_candidates(named, *nodes); !why.empty()) return why;
@@ -276,10 +277,10 @@ std::string Steps::expected_start(const slurm::Job& job) const {
   return core::format_rfc3339(core::WallTime{kStartSteps * steps});
 }
 
-/// Updates the excluded nodes of a waiting job, because the nodes that can run its pods change. Returns why the job must be
-/// replaced, or "".
+/// Updates the excluded nodes of a waiting job, because the nodes that can run the job's pods change. Returns why the job must
+/// be replaced, or "".
 std::string Steps::update_candidates(const NamedJob& named, const Candidates& nodes) {
-  // A job that no node can run stays as it is: Slurm would refuse to exclude all nodes.
+  // A job that no node can run keeps its excluded nodes, because Slurm would refuse to exclude all nodes.
   if (!named.own || !named.job->details || !nodes.why.empty()) return {};
   auto have = core::expand_hostlist(named.job->details->excluded_nodes);
   if (!have) return {};
@@ -295,8 +296,8 @@ std::string Steps::update_candidates(const NamedJob& named, const Candidates& no
   return {};
 }
 
-/// Reports whether it is time to change a job only so that slurmctld tries it again. slurmctld holds a job that no node can run
-/// until somebody changes the job.
+/// Reports whether a job must be changed now only so that slurmctld tries the job again. slurmctld holds a job that no node can
+/// run until somebody changes the job.
 bool Steps::wakes_held(const slurm::Job& job, const plan::StepId& id) {
   if (reason_of(job) != "BadConstraints") return false;
   const auto before = facts_.context.outcomes.find(id);
@@ -350,8 +351,9 @@ void Steps::place(const NamedJob& named, const std::vector<Seat>& seats) {
   out_.intent.pods += static_cast<int>(seats.size());
 }
 
-/// Reports whether the node lists the job in `extra`, so that its prolog delays native jobs. Also true if no list is needed
-/// (the node has no slurmd, or holds_native_jobs is off), and if somebody else uses `extra`, so that no list is possible.
+/// Reports whether the node lists the job in `extra`, so that the node's prolog delays native jobs. Also true if no list is
+/// needed (the node has no slurmd, or holds_native_jobs is off), and if somebody else uses `extra`, so that no list is
+/// possible.
 bool Steps::is_held(const std::string& name, std::int64_t job) const {
   const slurm::Node* node = facts_.snapshot->node(name);
   if (!facts_.settings->holds_native_jobs || node == nullptr || node->state.has("EXTERNAL")) return true;
@@ -390,7 +392,7 @@ void Steps::follow_placed(const PodState& state, const NamedJob* job) {
 /// The job of a pod on a node that is not ready is released after a limit (Settings::silence_limit).
 void Steps::watch_node(const PodState& state, bool asks) {
   if (!state.silent_since) {
-    // Changes of other nodes do not wake this key, so it checks again later.
+    // Changes of other nodes do not wake this key, so the plan asks for another check later.
     if (state.on_unready_node) out_.wake_after(kRefusedAgain, "other nodes may be ready again, and the node of the pod not");
     return;
   }
@@ -419,13 +421,13 @@ void Steps::report_allocated(const PodState& state, const NamedJob& job) {
   std::vector<Condition> wanted{{kConditionQueued, false, "Allocated", text + " holds " + pod.pinned_to}};
   if (is_told_to_end(pod)) {
     if (!job.own || state.silent_since) return;
-    // Somebody has moved the end of the job, or the node is ready again.
+    // Somebody has changed the end of the job, or the node is ready again.
     wanted.push_back({kConditionEnded, false, "JobRuns", text + " runs on"});
   }
   report(pod, wanted);
 }
 
-/// Restores the label and the annotation of the pod that users removed or changed. The bridge itself does not rely on them.
+/// Restores the label and the annotation that users removed from the pod or changed. The bridge itself does not rely on them.
 void Steps::restore_lost_words(const PodState& state) {
   const Pod& pod = *state.pod;
   const bool labelled = pod.meta.label(kLabelJobId) == std::to_string(state.job->id);
@@ -454,7 +456,8 @@ void Steps::end_bound(const PodState& state) {
   const PodOver& over = *state.over;
   const std::string name = pod.meta.key().str();
   plan::Lane& lane = out_.lane("end " + name);
-  // The eviction replaces the reason of DisruptionTarget. Only the conditions of the bridge then have the reason from Slurm.
+  // The eviction replaces the reason of DisruptionTarget. After that, only the bridge's own conditions have the reason from
+  // Slurm.
   if (!is_told_to_end(pod)) {
     Json changes = condition_changes(pod, end_conditions(over), facts_.context.now);
     lane.add({{"report", "Pod", name, "end"}, over.detail(), set_conditions(pod, std::move(changes))}).then();
@@ -466,16 +469,16 @@ void Steps::end_bound(const PodState& state) {
     out_.wake_after(limit - waited, "a budget may keep the pod for so long");
   } else {
     lane.add({{"delete", "Pod", name}, over.detail() + ", and it could not be evicted", kube::delete_pod(pod, over)});
-    // The deletion uses the grace period in the pod's spec, which is too long. An eviction shortens it: budgets do not apply to
-    // a pod that is being deleted.
+    // The deletion uses the grace period in the pod's spec, which is too long. So an eviction then shortens the grace period.
+    // Budgets do not apply to the eviction of a pod that is being deleted.
     if (pod.grace > longest_end(state))
       lane.then().add({{"evict", "Pod", name}, over.detail() + ", and the pod would outlive it", evict(state)});
   }
   out_.intent.pods += 1;
 }
 
-/// Returns how long a pod that must not run may take to end, from now on. The time for which a PodDisruptionBudget has
-/// protected the pod is subtracted.
+/// Returns how long, from now on, the end of a pod that must not run is allowed to take. The time for which a
+/// PodDisruptionBudget has protected the pod is subtracted.
 core::Duration Steps::longest_end(const PodState& state) const {
   const core::Duration waited = state.over_since ? facts_.context.mono - *state.over_since : core::Duration{0};
   const core::Duration limit = std::max(facts_.settings->outlive_limit - waited, kShortestEnd);
@@ -495,8 +498,8 @@ plan::ActPtr Steps::evict(const PodState& state) const {
 }
 
 /// The eviction of a pod that is being deleted can only shorten its grace period, and ignores budgets. The deletionTimestamp is
-/// from the API server's clock, which may differ from ours. It only selects the pods that are worth a live read, which shows
-/// how long such a pod may take to end.
+/// from the API server's clock, which can differ from ours. So it only selects the pods that are worth a live read. The live
+/// read shows the grace period with which the pod is being deleted.
 void Steps::follow_terminating(const PodState& state) {
   if (!state.over || phase_of(*state.pod) != PodPhase::kBound) return;
   const Pod& pod = *state.pod;
@@ -516,15 +519,15 @@ void Steps::follow_terminating(const PodState& state) {
 }
 
 void Steps::follow_foreign(const PodState& state) {
-  // Another bridge may be responsible for pods that this bridge does not manage.
+  // Another bridge can be responsible for pods that this bridge does not manage.
   if (is_freed_unnoticed(*state.pod) && (state.managed || state.job != nullptr))
     report(*state.pod, false, "Freed", "somebody removed the gate of the pod: Kubernetes alone schedules it");
 }
 
 // --- Reports ----------------------------------------------------------------------------------------------------------------
 
-/// Reports that Slurm does not have the job of the pod. The pod stays, because slurmctld may have lost its state. The job of a
-/// pod that is not managed may be in another Slurm cluster.
+/// Reports that Slurm does not have the job of the pod. The pod stays, because slurmctld might have lost its state. The job of
+/// a pod that is not managed might be in another Slurm cluster, so such a pod gets no report.
 void Steps::report_missing(const PodState& state) {
   if (!state.managed) return;
   const Pod& pod = *state.pod;

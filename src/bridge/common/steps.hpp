@@ -1,5 +1,5 @@
-// The steps of plans for jobs and their pods, both for single pods and for groups. Each controller derives a class from Steps,
-// which decides which step is due.
+// The steps of plans for jobs and their pods, both for single pods and for groups. Each controller derives a class from Steps.
+// The derived class decides which step is due.
 #pragma once
 
 #include <memory>
@@ -49,17 +49,17 @@ struct PodState {
   /// The job that the pod was placed for, or that it waits for. Null: none, or Slurm does not list it.
   std::shared_ptr<const slurm::Job> job;
   std::optional<PodOver> over;  ///< Set if the pod must not run.
-  /// The node of the bound pod is not ready. Unlike for `silent_since`, most other nodes may be not ready either.
+  /// The node of the bound pod is not ready. Unlike `silent_since`, this is also set if most nodes are not ready.
   bool on_unready_node = false;
   /// Since when, as far as this process has seen: the placed pod is not bound; the bound pod has the condition SlurmEnded; it
   /// is being deleted with its present grace period; its node is not ready; and Slurm does not answer a pod that waits.
   std::optional<core::MonoTime> unbound_since, over_since, ending_since, silent_since, unanswered_since;
 };
 
-/// The pods that may still run on a node although their jobs no longer hold it. No other pod is placed there before they end.
+/// The pods that might still run on a node that their jobs no longer hold. No other pod is placed on the node before they end.
 struct Leftovers {
   std::vector<std::string> pods;  ///< "ns/name".
-  std::set<run::Key> unsure;      ///< Pods with the gate in the cache, which may lag: they may have been placed (was_placed()).
+  std::set<run::Key> unsure;      ///< Pods that have the gate in the cache, but might be placed by now: see was_placed().
 };
 
 /// Returns the name of the fact that contains the Kubernetes node, read live from the API server.
@@ -86,8 +86,8 @@ class Steps {
   void await_snapshot();
 
   // --- Jobs ---
-  /// Cancels a job that no pod needs. `pod`: may be null; if the evidence says that it may still run, it gets the condition
-  /// SlurmEnded first. `exit_code`: the exit code of the job's pods, if they have ended.
+  /// Cancels a job that no pod needs. `pod` can be null. If the evidence says that the pod might still run, first sets the
+  /// pod's condition SlurmEnded. `exit_code`: the exit code of the job's pods, if they have ended.
   void release(const NamedJob& job, const Unneeded& evidence, const PodPtr& pod, std::optional<int> exit_code);
   /// Reports whether Slurm accepts jobs. If not, reports the reason in the condition of the pod that waits. A bridge that
   /// retires submits no jobs: it removes the gate of the pod, even if Slurm does not answer.
@@ -106,10 +106,10 @@ class Steps {
   /// Reports in the conditions of the pods why their job waits. Updates the excluded nodes of the job if the nodes that can run
   /// the pods have changed. Returns why the job must be replaced, or "".
   [[nodiscard]] std::string wait_in_queue(const NamedJob& job, const std::optional<Candidates>& nodes, const Pods& waiting);
-  /// Cancels a job whose pods still have their gates, so that they get another job. Writes kAnnotationReplacedJob to the pods
-  /// first, so that the end of the job does not end them.
+  /// Cancels a job whose pods still have their gates, so that the pods get another job. First writes kAnnotationReplacedJob to
+  /// the pods, so that the end of the job does not end the pods.
   void replace(const NamedJob& job, const std::optional<Unneeded>& evidence, const std::string& why, const Pods& waiting);
-  /// Reports the state of a job that neither waits nor runs in the conditions of its pods.
+  /// Reports, in the conditions of the pods, the state of a job that neither waits nor runs.
   void report_state(const NamedJob& job, const Pods& waiting);
 
   // --- Pods ---
@@ -123,9 +123,9 @@ class Steps {
   /// Reports whether the running job ends so soon that one of the pods would have to end at once if it were placed now.
   [[nodiscard]] bool ends_soon(const slurm::Job& job, const Pods& pods) const;
   /// Pins the pods to their nodes and removes their gates, after a live look at the job. Waits until the nodes with a slurmd
-  /// list the job in `extra`. If a node is no Kubernetes node, its pod is bound only once it becomes one.
+  /// list the job in `extra`. If Kubernetes lacks a node, the pod of this node is bound only once Kubernetes has the node.
   void place(const NamedJob& job, const std::vector<Seat>& seats);
-  /// Reports whether the pods must wait because earlier pods may still run on the node. Sets their conditions accordingly.
+  /// Reports whether the pods must wait because earlier pods might still run on the node. Updates the conditions of `waiting`.
   [[nodiscard]] bool waits_for(const Leftovers& leftovers, const NamedJob& job, const std::string& node, const Pods& waiting);
   /// Adds the steps that are due for a placed pod. `job`: its job; null if Slurm does not list the job or this pass releases
   /// it.

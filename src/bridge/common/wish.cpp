@@ -39,7 +39,7 @@ std::optional<std::int64_t> number(std::string_view text, std::int64_t least, st
 /// The input of a function that reads one annotation into a JobWish.
 struct Reader {
   std::string_view value;
-  bool trusted;  ///< An administrator has written the annotation, or users may name identities.
+  bool trusted;  ///< An administrator has written the annotation, or users are allowed to name identities.
   JobWish& wish;
 };
 using Read = std::function<std::string(Reader)>;  ///< Returns what is allowed in place of the value; "" if the value is valid.
@@ -64,7 +64,7 @@ Read identity(std::optional<std::string> JobWish::*field) {
   };
 }
 
-/// Each pod takes one node. The number of nodes is not set for a pod of a group whose size is not known.
+/// Reads the minimum number of nodes. Each pod takes one node. `nodes` is not set for a pod of a group whose size is unknown.
 std::string read_min_nodes(Reader in) {
   const std::int64_t nodes = in.wish.nodes.value_or(kMostNodes);
   if (nodes == 1) return in.value == "1" ? "" : "1 for a single pod";
@@ -110,8 +110,8 @@ std::string read_memory(Reader in) {
   return {};
 }
 
-/// Also accepts the form of sbatch --gres: "gpu:2" becomes "gres/gpu:2". Without "gres", Slurm refuses "gpu:2", and ignores
-/// "gpu".
+/// Also accepts the form of sbatch --gres: "gpu:2" becomes "gres/gpu:2". Without this change, Slurm would refuse "gpu:2" and
+/// ignore "gpu".
 std::string read_gres(Reader in) {
   std::string out;
   for (const auto part : std::views::split(in.value, ',')) {
@@ -184,7 +184,7 @@ JobWish from_requests(const JobWish& like, const kube::SchedulingPodRecord& pod,
   return out;
 }
 
-/// Returns what the bridge cannot honour in the affinity of a pod, or "".
+/// Returns which rules in the affinity of a pod the bridge cannot follow, or "".
 std::string refused_affinity(const core::Json& affinity) {
   for (const char* kind : {"podAffinity", "podAntiAffinity"}) {
     const core::Json* required = core::find(affinity, {kind, "requiredDuringSchedulingIgnoredDuringExecution"});
@@ -218,14 +218,15 @@ Result<void> read_all(const kube::StringMap& from, bool trusted, JobWish& out) {
   return {};
 }
 
-/// Reads the annotations of a Namespace. Refuses the annotation gang, because only a pod's own annotation groups it.
+/// Reads the annotations of a Namespace. Refuses the annotation gang, because only the pod's own annotation puts a pod into a
+/// group.
 Result<void> read_defaults(const kube::StringMap& from, JobWish& out) {
   if (const auto gang = from.find(kAnnotationGang); gang != from.end())
     return bad("gang", gang->second, "absent, because it counts on pods only");
   return read_all(from, true, out);
 }
 
-/// `like`: the name and the number of nodes that the job gets if the pod's annotations set no others.
+/// `like`: has the name and the number of nodes that the job gets unless the pod's annotations set them.
 Result<JobWish> wish_like(const JobWish& like, const kube::SchedulingPodRecord& pod, const Settings& settings) {
   if (std::ranges::any_of(pod.tolerations, is_record))
     return core::fail(core::ErrorCode::kInvalid, "spec.tolerations: " + std::string(kTolerationPlacedFor) +

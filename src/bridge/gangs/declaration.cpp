@@ -21,7 +21,8 @@ GangsController::GangsController(slinky::Wiring& wiring, Settings settings)
   wiring.rights.add(kube::resources::kPod, {"patch", "delete"});
   wiring.rights.add(kube::resources::kPod, {"patch"}, "status");
   wiring.rights.add(kube::resources::kPod, {"create"}, "eviction");
-  // The size of a group is read live, when a job is submitted. PodGroups are not cached, because a cluster may lack this kind.
+  // The size of a group is read live, when a job is submitted. PodGroups are not cached, because a cluster might lack this
+  // kind.
   for (const char* kind : {"podgroup/", "job/"}) wiring.rights.add(object_of({"", kind}).resource, {"get"});
 
   const auto key_of_pod = [this](const Pod& pod) -> slinky::Keys {
@@ -47,7 +48,7 @@ std::optional<run::Key> GangsController::key_of(const Pod& pod) const {
   const PodPhase phase = phase_of(pod);
   const bool of_bridge = (phase != PodPhase::kForeign && phase != PodPhase::kEnded) || !placed_for(pod).empty();
   if (!of_bridge && !is_freed_unnoticed(pod)) return std::nullopt;
-  // Users can change the label of the group, so the job for which the pod was placed counts first.
+  // Users can change the label of the group, so the job for which the pod was placed takes precedence.
   if (const run::Key* placed = observer_.table.placed_group_of(pod)) return *placed;
   return group_of(pod.meta);
 }
@@ -68,7 +69,7 @@ slinky::Keys GangsController::woken_by(const slurm::Change& change) {
   add(observer_.changed(change));
   if (change.health) {
     add(keys(false));
-    // Pods may have been deleted while Slurm did not answer.
+    // Pods might have been deleted while Slurm did not answer.
     add(observer_.table.keys());
   } else if (places_changed(change)) {
     add(keys(true));

@@ -45,8 +45,8 @@ std::shared_ptr<const Observed> GangsController::observe_typed(const kube::Key& 
   return out;
 }
 
-/// Returns the pods of the group, and the pods that were placed for its jobs, even if users have changed their labels since.
-/// All pods are in the namespace of the group.
+/// Returns the pods of the group, and the pods that were placed for jobs of the group, even if users have since changed the
+/// labels of these pods. All pods are in the namespace of the group.
 Pods GangsController::pods_of(const run::Key& key) const {
   Pods out = observer_.caches.pods.by_index(kIndexGroup, key.str());
   for (const JobTable::Row* row : observer_.table.of(key)) {
@@ -54,7 +54,7 @@ Pods GangsController::pods_of(const run::Key& key) const {
       if (row->is_for(*pod)) out.push_back(pod);
     }
   }
-  // A pod that was placed for a job of another group stays there, and a pod with a job of its own stays alone.
+  // A pod that was placed for a job of another group stays in that group. A pod that has a job of its own stays in no group.
   std::erase_if(out, [&](const PodPtr& pod) {
     if (observer_.table.has_own_job(*pod)) return true;
     const run::Key* placed = observer_.table.placed_group_of(*pod);
@@ -92,7 +92,8 @@ void GangsController::assign(Observed& out) const {
     if (const auto job = std::ranges::find_if(out.jobs, named); job != out.jobs.end())
       in(member, *job, phase_of(*member.pod) == PodPhase::kEnded ? job->ended : job->placed);
   }
-  // Assign the placed pods first: a pod that waits gets a job that has started, if there is one.
+  // Placed pods are assigned first, because they show which jobs have started. A pod that waits gets a job that has started, if
+  // there is one.
   const auto lists = [](const Member& member) {
     return [&member](const GangJob& job) { return job.uids.contains(member.pod->meta.uid); };
   };
@@ -116,7 +117,7 @@ void GangsController::observe_ends(const run::Observation& context, Observed& ou
     const Pod& pod = *member.pod;
     if (!waits(member) && !is_placed(pod)) continue;
     if (member.job == nullptr) {
-      // The job of a pod that is not managed may be in another Slurm cluster, which another bridge serves.
+      // The job of a pod that is not managed might be in another Slurm cluster, which another bridge serves.
       if (is_placed(pod) && member.managed)
         member.over = PodOver::job_gone(context.observing, *out.snapshot, out.installation, pod, observer_.table);
       continue;
@@ -146,7 +147,7 @@ void GangsController::issue_unneeded(const run::Observation& context, Observed& 
     if (const auto look = out.context.facts.find(job.fact()); look != out.context.facts.end())
       job.unused = Unneeded::no_pod_runs(context.observing, *job.own, id_of(*job.job), pods, look->second);
     for (const Member* member : job.ended) {
-      // A pod that only replaced another one does not break the job, which goes on without it.
+      // A pod that took the place of another pod does not break the job, which continues without the pod.
       if (!job.broken && job.uids.contains(member->pod->meta.uid))
         job.broken = Unneeded::pod_not_bound(context.observing, *job.own, *member->pod);
     }

@@ -1,6 +1,6 @@
-// The gangs controller: submits one Slurm job for the pods of a group. Places either all of them or none: the first pod of the
-// group on the first node in Slurm's order, and so on. A key is a group of pods (bridge/common/groups.hpp). declaration.cpp
-// says which changes wake a key.
+// The gangs controller: submits one Slurm job for the pods of a group, and places all of these pods or none. The first pod of
+// the group gets the first node in Slurm's order, and so on. A key is a group of pods (bridge/common/groups.hpp).
+// declaration.cpp lists the changes that wake a key.
 //
 // Folder src/bridge/gangs: the gangs controller of slurm-bridge. Uses bridge/common, and no other controller.
 #pragma once

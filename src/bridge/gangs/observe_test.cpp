@@ -65,7 +65,7 @@ TEST(GangsObserve, PodsElsewhereAreManagedIfAdmissionHasSaidSo) {
   EXPECT_THAT(world.steps(), ElementsAre(kSubmit));
 }
 
-/// Only the pods that are managed count for the group.
+/// Only managed pods count as pods of the group.
 TEST(GangsObserve, APodThatIsNotManagedJoinsNoGroup) {
   World world;
   world.settings.managed_namespaces = {"other"};

@@ -11,11 +11,11 @@
 
 namespace bridge::gangs {
 
-/// A pod of the group. `job` is the job that the pod was placed for. For a pod that waits, it is one of the jobs that were
-/// submitted for it: of those that have not ended, one that has started, or else the oldest; if all have ended, the youngest,
-/// unless the pod gets another job.
+/// A pod of the group. `job`: the job that the pod was placed for. For a pod that waits, `job` is a job that was submitted for
+/// the pod: a job that has started, or else the oldest that has not ended. If all have ended, `job` is the youngest, or null if
+/// the pod gets another job.
 struct Member : PodState {
-  bool asks_for_node = false;  ///< The node of the pod must be read live, because it may be ready again.
+  bool asks_for_node = false;  ///< The node of the pod must be read live, because it might be ready again.
 };
 
 struct GangJob : NamedJob {
@@ -25,12 +25,12 @@ struct GangJob : NamedJob {
   std::vector<const Member*> ended;    ///< The pods that were placed for the job and have ended.
   /// Set if no pod runs for the job. Requires the live list of pods, fact(), which is read only if the plan asks for it.
   std::optional<Unneeded> unused;
-  std::optional<Unneeded> broken;  ///< Set if the job must end though pods may run for it. `broken_by`: such a pod, or null.
+  std::optional<Unneeded> broken;  ///< Set if the job must end though pods might run. `broken_by`: such a pod, or null.
   PodPtr broken_by;
   std::map<std::string, Leftovers> leftovers;  ///< By node.
 
   [[nodiscard]] bool ended_already() const;
-  /// Reports whether a pod was placed for the job, as far as the cache shows. Then the other pods are placed one by one.
+  /// Reports whether a pod was placed for the job, as far as the cache shows. If so, the other pods are placed one by one.
   [[nodiscard]] bool started() const { return !placed.empty() || !ended.empty(); }
   [[nodiscard]] bool needed() const { return !placed.empty() || !waiting.empty(); }
   [[nodiscard]] std::string fact() const { return "pods of job " + std::to_string(job->id); }

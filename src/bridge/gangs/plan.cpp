@@ -15,7 +15,7 @@ namespace {
 
 using core::Json;
 
-/// The delay before the missing object of a group is read again. The object may be created after its pods.
+/// The delay before the missing object of a group is read again. Users can create the object after its pods.
 constexpr core::Duration kMissingAgain{5000};
 /// The delay before a pass that needs a newer cache. A change of a pod of the group wakes the key earlier.
 constexpr core::Duration kCacheAgain{1000};
@@ -56,7 +56,7 @@ class Pass : Steps {
     return out;
   }
 
-  /// Asks the API server which pods run for the job, because the cache may lack pods that another process placed for it.
+  /// Asks the API server which pods run for the job, because the cache might lack pods that another process placed for the job.
   void look_for_pods(const GangJob& job) {
     if (!job.own) return await_snapshot();
     if (in_.context.facts.contains(job.fact()))
@@ -120,8 +120,8 @@ class Pass : Steps {
     submit_job();
   }
 
-  /// Returns the size and the UID of the group; nullopt if they are not known. If the object is missing, unreadable or wrong,
-  /// reports that in the conditions of the pods.
+  /// Returns the size and the UID of the group; nullopt if they are unknown. If the object of the group is missing, unreadable
+  /// or wrong, reports this in the conditions of the pods.
   [[nodiscard]] std::optional<GroupSpec> group(const Pods& pods) {
     const auto fact = in_.context.facts.find(kGroupFact);
     const GroupObject object = object_of(in_.key);
@@ -207,8 +207,8 @@ class Pass : Steps {
     }
   }
 
-  /// Returns the pods that wait for the job, in the order of the group: the pods that it was submitted for, and other pods in
-  /// place of those that are gone. nullopt: the object of the group must be read first.
+  /// Returns the pods that wait for the job, in the order of the group: pods for which the job was submitted, and other pods in
+  /// place of pods that are gone. nullopt: the object of the group must be read first.
   [[nodiscard]] std::optional<Pods> pods_for(const GangJob& job) {
     Pods out;
     for (const Member* member : job.waiting) out.push_back(member->pod);
@@ -239,7 +239,7 @@ class Pass : Steps {
     if (const std::string why = wait_in_queue(job, nodes, pods); !why.empty()) replace_job(job, pods, why);
   }
 
-  /// Replaces a job, but only if no pod runs for it. The API server is asked for that.
+  /// Replaces a job if no pod runs for it. If this is unknown, asks the API server.
   void replace_job(const GangJob& job, const Pods& pods, const std::string& why) {
     if (!job.unused) return look_for_pods(job);
     Pods noted;
@@ -289,9 +289,9 @@ class Pass : Steps {
     if (!seats.empty() && knows_placed(job)) place(job, seats);
   }
 
-  /// Moves replacements that cannot run on their nodes to `free` nodes of the job. If none of these can run them, they wait.
-  /// The pods that the job was submitted for are not moved: once one of them is placed, the others are placed too, and the job
-  /// ends if Kubernetes does not bind them.
+  /// Moves pods that cannot run on their nodes to `free` nodes of the job, if the job was not submitted for these pods. If no
+  /// free node can run such a pod, the pod waits. The pods that the job was submitted for are not moved: once one of them is
+  /// placed, the others are placed too, and the job ends if Kubernetes does not bind them.
   void move_misplaced(const GangJob& job, std::vector<Seat>& seats, std::vector<std::string> free, Pods& pods) {
     const auto fits = [&](const Seat& one) { return job.uids.contains(one.pod->meta.uid) || misplaced(one).empty(); };
     const auto unfit = std::ranges::stable_partition(seats, fits);
@@ -310,8 +310,8 @@ class Pass : Steps {
     }
   }
 
-  /// Reports whether the cache has all pods that run for the job. The cache may lack pods that another process placed, and two
-  /// pods must not get the same node.
+  /// Reports whether the cache has all pods that run for the job. The cache might lack pods that another process placed, and
+  /// two pods must not get the same node.
   [[nodiscard]] bool knows_placed(const GangJob& job) {
     const auto fact = in_.context.facts.find(job.fact());
     if (fact == in_.context.facts.end() || !fact->second.value) {
@@ -328,8 +328,8 @@ class Pass : Steps {
     return true;
   }
 
-  /// Returns the name in Slurm of the node that a pod is pinned to. Does not use the pod's annotation, because users can change
-  /// it.
+  /// Returns the name in Slurm of the node to which a pod is pinned. Does not use the annotation of the pod, because users can
+  /// change the annotation.
   [[nodiscard]] std::string slurm_node(const Pod& pod) const {
     const auto is_its = [&](const auto& host) { return host.second->meta.name == pod.pinned_to; };
     const auto host = std::ranges::find_if(*in_.hosts, is_its);

@@ -75,7 +75,7 @@ TEST(GangsPlan, OneJobForAllPods) {
   EXPECT_THAT(world.told(), Contains(Pair("b", "Resources: job 7 waits in partition batch: Resources")));
 }
 
-/// The spec of the PodGroup determines the size of the group, not the number of its pods.
+/// The size of the group comes from the spec of the PodGroup, not from the number of existing pods.
 TEST(GangsPlan, PodsWaitUntilTheGroupIsComplete) {
   World world;
   world.waits("a");
@@ -131,7 +131,8 @@ TEST(GangsPlan, PodsOfOtherNamespacesAreNotInTheGroup) {
   world.caches().pods.upsert(kube::record_from_json<Pod>(pod).value());
   EXPECT_THAT(world.steps(), Not(Contains(kSubmit)));
   EXPECT_THAT(world.told(), Contains(Pair("a", HasSubstr("2 of the 3 pods"))));
-  // The pod is in no group even with the toleration for the job, which a user can write into a pod of another namespace.
+  // The pod is not in the group even if it has the toleration for the job. A user can write this toleration into a pod of
+  // another namespace.
   three_run(world);
   pod["spec"].erase("schedulingGates");
   pod["spec"]["tolerations"].push_back({{"key", kTolerationPlacedFor}, {"value", placed_for_value({7, World::submitted(7)})}});
@@ -202,7 +203,7 @@ TEST(GangsPlan, AllPodsOrNone) {
   EXPECT_THAT(world.seats(), IsEmpty()) << "one node cannot run a pod";
 }
 
-/// The bridge may crash between the patches of two pods.
+/// The bridge can crash between the patches of two pods.
 TEST(GangsPlan, PlacingIsCompletedAfterACrash) {
   World world;
   three_wait(world);
@@ -233,7 +234,7 @@ TEST(GangsPlan, PodsWaitForEarlierPodsOnAnyOfTheirNodes) {
   EXPECT_THAT(world.told(), Contains(Pair("a", "NodeInUse: job 7 holds node-2, where pod ns/old still ends")));
 }
 
-/// The cache may still show the gate of an earlier pod that was placed.
+/// The cache might still show the gate of an earlier pod that was placed.
 TEST(GangsPlan, PodsWaitForPodsThatMayHaveBeenPlacedBeforeTheirJobEnded) {
   World world;
   three_wait(world);
@@ -316,7 +317,7 @@ TEST(GangsPlan, AReplacementGetsTheNodeOfItsIndex) {
   EXPECT_THAT(world.seats(), ElementsAre(Pair("b2", "node-2")));
 }
 
-/// The pod was evicted because somebody drained its node.
+/// Somebody drained the node of the pod, so the pod was evicted. The new pod cannot run on that node yet.
 TEST(GangsPlan, AReplacementWaitsUntilItsNodeCanRunIt) {
   World world;
   three_run(world);
@@ -336,7 +337,7 @@ TEST(GangsPlan, AReplacementWaitsUntilItsNodeCanRunIt) {
   EXPECT_THAT(world.seats(), ElementsAre(Pair("b2", "node-2")));
 }
 
-/// The order of the nodes is only a preference.
+/// The pods need not be in the order of the nodes: this order is only a preference.
 TEST(GangsPlan, AReplacementTakesAnotherFreeNodeThatCanRunIt) {
   const auto indexed = [](const std::string& index) {
     return Json{{"metadata", {{"labels", {{"batch.kubernetes.io/job-completion-index", index}}}}}};

@@ -9,11 +9,11 @@
 
 namespace bridge::gangs {
 
-/// Gives each pod a node of its own, and returns as many pairs as there are pods or free nodes. `nodes`: those of the job, in
-/// Slurm's order. `taken`: those that other pods of the job have. `pods`: in the order of the group.
+/// Returns pairs of a pod and a free node, until no pod or no free node is left. `nodes`: the nodes of the job, in Slurm's
+/// order. `taken`: the nodes that other pods of the job have. `pods`: in the order of the group.
 ///
-/// If there is a pod for each free node, the order of the pods is that of the nodes. If pods are missing, a pod with an index
-/// gets the node of its index if that node is free. So the missing pods with an index find their own nodes free later.
+/// If there is a pod for each free node, the pods get the nodes in order. If pods are missing, a pod with an index gets the
+/// node of its index if that node is free. So the nodes of missing pods with an index stay free for them.
 [[nodiscard]] std::vector<std::pair<PodPtr, std::string>> seat(const Pods& pods, const std::vector<std::string>& nodes,
                                                                const std::vector<std::string>& taken);
 

@@ -130,7 +130,7 @@ slinky::Keys JobsController::woken_by(const slurm::Change& change) {
   add(observer_.changed(change));
   if (change.health) {
     add(keys(false));
-    // Pods may have been deleted while Slurm did not answer.
+    // Pods might have been deleted while Slurm did not answer.
     add(observer_.table.keys());
   } else if (places_changed(change)) {
     add(keys(true));

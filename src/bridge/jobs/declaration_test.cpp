@@ -87,14 +87,15 @@ TEST_F(Wakes, AllPodsWhenSlurmIsHeardAgain) {
   EXPECT_THAT(poll({}, {}, true), ElementsAre("jobs ns/p")) << "its job could not be cancelled before";
 }
 
-/// If a pod is deleted while Slurm does not answer, the pass for its key has no effect, so the key is woken again later.
+/// If a pod is deleted while Slurm does not answer, the pass for the key of the pod has no effect. So the key is woken again
+/// later.
 TEST_F(Wakes, PodsThatAreGoneWhenSlurmIsHeardAgain) {
   world.job(7, "RUNNING");
   poll({7});
   EXPECT_THAT(poll({}, {}, true), ElementsAre("jobs ns/p"));
 }
 
-/// A slow Slurm must not delay an eviction.
+/// A slow Slurm must not delay the eviction of a pod.
 TEST_F(Wakes, APodWhoseJobHasEndedWaitsForNoSlurm) {
   EXPECT_EQ(world.controller().share(world.key), "slurm/demo") << "there may be a job to cancel";
   world.waiting_pod();
@@ -158,7 +159,7 @@ TEST(Counts, OfPodsAndJobs) {
   EXPECT_THAT(seen, ElementsAre("placed for 7", "ends: Cancelled"));
 }
 
-/// The jobs of another Slurm may have the same numbers.
+/// The jobs of another Slurm cluster can have the same numbers.
 TEST(Counts, PodsOfAnotherBridgeAreNotCounted) {
   World world;
   world.settings.managed_namespaces = {"other"};

@@ -97,7 +97,7 @@ void JobsController::issue_unneeded(const run::Observation& context, Observed& o
   }
 }
 
-/// Fills the fit of the pod, unless its job already holds nodes: such a job is not moved to other nodes.
+/// Fills the fit of the pod, unless the pod's job already holds nodes. Such a job is not moved to other nodes.
 void JobsController::observe_fit(Observed& out) {
   const bool holds = out.job && phase_of(*out.job) != JobPhase::kWaits && phase_of(*out.job) != JobPhase::kEnded;
   if (phase_of(*out.pod) == PodPhase::kWaiting && (out.managed || out.job) && !holds) observer_.fill_fit(out, out.pod);
@@ -132,7 +132,7 @@ void JobsController::observe_end(const run::Observation& context, Observed& out)
     if (!out.over)
       out.over = PodOver::job_ends_soon(context.observing, *out.snapshot, out.installation, pod, row, out.slurm_now);
   } else if (phase != PodPhase::kWaiting && out.managed) {
-    // The job of a pod that is not managed may be in another Slurm cluster, which another bridge serves.
+    // The job of a pod that is not managed might be in another Slurm cluster, which another bridge serves.
     out.over = PodOver::job_gone(context.observing, *out.snapshot, out.installation, pod, observer_.table);
   }
   if (out.over || !out.unbound_since || !(out.job || out.managed)) return;

@@ -1,6 +1,6 @@
 // The jobs controller: submits a Slurm job for each pod that starts alone. The end of the pod ends the job, and the end of the
-// job ends the pod. A key is the "ns/name" of a pod. A job whose pod is gone belongs to the key that its admin_comment names.
-// declaration.cpp says which changes wake a key.
+// job ends the pod. A key is the "ns/name" of a pod. A job whose pod is gone belongs to the key in the job's admin_comment.
+// declaration.cpp lists the changes that wake a key.
 //
 // Folder src/bridge/jobs: the jobs controller of slurm-bridge. Uses bridge/common, and no other controller.
 #pragma once
@@ -28,13 +28,13 @@ class JobsController final : public kube::TypedController<Observed> {
  public:
   JobsController(slinky::Wiring& wiring, Settings settings);
   [[nodiscard]] std::string name() const override { return "jobs"; }
-  /// Returns "" for a pod whose job no longer holds nodes: the pod is evicted, which needs the API server only.
+  /// Returns "" for a pod whose job no longer holds nodes, because the eviction of the pod needs only the API server.
   [[nodiscard]] std::string share(const kube::Key& key) const override;
 
   /// Counts the pods and jobs that exist now, including those of groups. Counts jobs only while Slurm answers.
   [[nodiscard]] Counts counts(core::WallTime now) const;
   /// Returns the pods that wait or run for a job, and the jobs that have not ended, including those of groups. A bridge that
-  /// retires must keep running while there are any.
+  /// retires must keep running while the list is not empty.
   [[nodiscard]] std::vector<std::string> left() const;
   /// Callbacks after the bridge has placed a pod for a job, and after it has set the condition SlurmEnded with a reason.
   std::function<void(const JobId& job)> on_placed;
@@ -45,7 +45,7 @@ class JobsController final : public kube::TypedController<Observed> {
                                                 const run::Observation& context) override;
 
  private:
-  /// Reports whether this bridge manages the pod, or Slurm has a job for the pod. Another bridge may be responsible for other
+  /// Reports whether this bridge manages the pod, or Slurm has a job for the pod. Another bridge can be responsible for other
   /// pods.
   [[nodiscard]] bool serves(const Pod& pod) const;
   void note(const Pod& before, const Pod& after) const;

@@ -42,8 +42,8 @@ class Pass : Steps {
     }
   }
 
-  /// Asks the API server whether the pod of the job is gone. This cache may not have the pod yet, if another process submitted
-  /// the job.
+  /// Asks the API server whether the pod of the job is gone. If another process submitted the job, the cache of this process
+  /// might not have the pod yet.
   void look_for_pod() {
     if (in_.context.facts.contains(std::string(kPodFact))) {
       out_.wake_after(kRefusedAgain, "whether the pod is gone could not be read");

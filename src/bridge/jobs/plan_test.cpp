@@ -38,8 +38,9 @@ Json condition(const Json& act, std::string_view type) {
 
 // --- A pod that waits -------------------------------------------------------------------------------------------------------
 
-/// Fault 4 of the Go bridge: it submitted a job and then wrote a label on the pod. If it ended in between, it submitted another
-/// job, and the first job was left behind. Here the job itself names the pod, and nothing has to be written on the pod.
+/// Fault 4 of the Go bridge: it submitted a job and then wrote a label on the pod. If it crashed in between, it submitted
+/// another job, and the first job was left behind. In this bridge, the job itself names the pod, and nothing has to be written
+/// on the pod.
 TEST(JobsPlan, APodWithTheGateIsSubmittedOnce) {
   World world;
   world.waiting_pod();
@@ -75,7 +76,7 @@ TEST(JobsPlan, ABridgeThatRetiresLetsPodsGoAndSubmitsNothing) {
   EXPECT_THAT(world.steps(), Not(Contains(StartsWith("place"))));
 }
 
-/// Pods must not wait for a Slurm that will never answer again.
+/// Pods must not wait for a Slurm cluster that might never answer again.
 TEST(JobsPlan, ABridgeThatRetiresLetsPodsGoThoughSlurmDoesNotAnswer) {
   for (const auto health : {slurm::Snapshot::Health::kStale, slurm::Snapshot::Health::kNone}) {
     World world;
@@ -269,7 +270,7 @@ TEST(JobsPlan, APodIsToldThatSlurmDoesNotAnswerOnlyAfterAWhile) {
   EXPECT_THAT(world.steps(), ElementsAre(kSubmit));
 }
 
-/// slurmctld lists a job that it refused, and a pod whose job was only refused has not ended.
+/// slurmctld still lists a job that it refused. A pod whose job was only refused has not ended.
 TEST(JobsPlan, ARefusedJobIsSubmittedAgainIfSomethingElseIsAskedForOrAfterAWhile) {
   World world;
   world.waiting_pod();
@@ -394,8 +395,8 @@ TEST(JobsPlan, ANodeMayHaveAnotherNameInSlurm) {
   EXPECT_THAT(patch.dump(), AllOf(HasSubstr(R"("values":["node-1"])"), HasSubstr(R"({"slinky.slurm.net/slurm-node":"s-1"})")));
 }
 
-/// Fault 7 of the Go bridge: if the chosen node could not run the pod after all, the pod waited and its job held the node, both
-/// for ever.
+/// Fault 7 of the Go bridge: if the chosen node could not run the pod, the pod waited for ever, and its job held the node for
+/// ever.
 TEST(JobsPlan, AJobOnANodeThatCannotRunThePodIsReplaced) {
   World world;
   world.waiting_pod();
@@ -416,7 +417,8 @@ TEST(JobsPlan, AJobOnANodeThatCannotRunThePodIsReplaced) {
   EXPECT_THAT(world.steps(), ElementsAre("fail Pod ns/p")) << "another job is";
 }
 
-/// slurmctld refuses every change of a job if one of its excluded nodes is gone, and forgets which nodes are excluded.
+/// If one of the excluded nodes of a job is gone, slurmctld refuses every change of the job, and forgets which nodes are
+/// excluded.
 TEST(JobsPlan, AJobThatSlurmCannotChangeIsReplacedWhenItMustBe) {
   World world;
   world.waiting_pod();
@@ -445,7 +447,7 @@ TEST(JobsPlan, AJobThatSlurmHoldsForBadConstraintsIsChangedFromTimeToTime) {
   EXPECT_THAT(world.steps(), Contains("update Slurm job 7"));
 }
 
-/// Fault 8 of the Go bridge: it started a pod on a node while a pod whose job had ended was still ending there. The cache may
+/// Fault 8 of the Go bridge: it started a pod on a node while a pod whose job had ended was still ending there. The cache might
 /// still show the gate of the earlier pod.
 TEST(JobsPlan, APodWaitsForAPodThatMayHaveBeenPlacedBeforeItsJobEnded) {
   World world;
@@ -549,7 +551,7 @@ TEST(JobsPlan, APodWaitsForThePodBeforeItOnTheNode) {
   EXPECT_THAT(world.steps(), Contains("place Pod ns/p"));
 }
 
-/// Anybody can create a pod with the record of a placed pod in a namespace that is not managed.
+/// Anybody can create a pod with the toleration kTolerationPlacedFor in a namespace that is not managed.
 TEST(JobsPlan, AForgedRecordDoesNotKeepTheNodeFromOthers) {
   World world;
   const Json forged = Json::parse(
@@ -567,7 +569,7 @@ TEST(JobsPlan, AForgedRecordDoesNotKeepTheNodeFromOthers) {
   EXPECT_THAT(world.steps(), Not(Contains("place Pod ns/p"))) << "the record is true";
 }
 
-/// Fault 7 of the Go bridge as well. In this case, only Kubernetes knows that the node cannot run the pod.
+/// Also fault 7 of the Go bridge. In this case, only Kubernetes knows that the node cannot run the pod.
 TEST(JobsPlan, APodThatIsNotBoundInTimeFailsAndItsJobEnds) {
   World world;
   world.placed_pod(7);
@@ -593,7 +595,7 @@ TEST(JobsPlan, APodThatIsNotBoundInTimeFailsAndItsJobEnds) {
 
 // --- Users change what they can ---------------------------------------------------------------------------------------------
 
-/// Users may remove the label, the annotation, or both, or write another number.
+/// Users can remove the label, the annotation, or both, or write another job number.
 TEST(JobsPlan, APlacedPodWithoutItsWordsKeepsItsJob) {
   for (const Json& label : {Json(nullptr), Json("9")}) {
     for (const char* node : {"", "node-2"}) {
@@ -678,7 +680,7 @@ TEST(JobsPlan, APodThatSomebodyElseFreedIsToldThatItWaitsNoMore) {
 
 // --- A node that is not ready -----------------------------------------------------------------------------------------------
 
-/// The kubelet no longer reports to the API server, but its pods may still run.
+/// The kubelet no longer reports to the API server, but the pods of its node might still run.
 TEST(JobsPlan, APodOnASilentNodeLosesItsJobAfterTheLimitAndIsToldBefore) {
   for (const Json& more : {Json::object(), kTerminating}) {
     World world;
@@ -713,7 +715,7 @@ TEST(JobsPlan, APodOnASilentNodeLosesItsJobAfterTheLimitAndIsToldBefore) {
   }
 }
 
-/// If most nodes are silent, the API server may be cut off from them, and their pods run on.
+/// If most nodes are silent, the network between them and the API server might have failed, while their pods continue to run.
 TEST(JobsPlan, NoJobIsReleasedWhileMostNodesAreSilent) {
   World world;
   world.job(7, "RUNNING");
@@ -913,7 +915,7 @@ TEST(JobsPlan, ABudgetKeepsAPodOnlyForSoLong) {
   EXPECT_EQ(world.plan().lanes().at("end ns/p").groups().size(), 2U) << "then the budget does not count";
 }
 
-/// Users may set grace periods of any length.
+/// Users can set grace periods of any length.
 TEST(JobsPlan, APodOutlivesItsJobOnlyForSoLong) {
   const auto grace = [](World& world) { return world.act("evict").value("graceSeconds", Json()); };
   World world;
@@ -967,7 +969,7 @@ TEST(JobsPlan, ThePodThatIsBeingDeletedOutlivesItsJobOnlyForSoLong) {
   EXPECT_EQ(world.act("evict").at("graceSeconds"), 30);
 }
 
-/// The deletionTimestamp is from the API server's clock, which may differ from the bridge's.
+/// The deletionTimestamp is from the API server's clock, which can differ from the bridge's clock.
 TEST(JobsPlan, AWrongClockOfTheBridgeShortensNoEnd) {
   World world;
   const auto live = [&](int grace, const char* uid = "u") {
@@ -1005,7 +1007,7 @@ TEST(JobsPlan, AJobThatIsGoneEndsThePodOnlyIfSlurmKnowsOlderAndYoungerOnes) {
   EXPECT_EQ(world.act("evict").at("evidence").at("kind"), "JobGone");
 }
 
-/// A slurmctld that lost its state counts its jobs from 1 again, and may reach the number of the pod's job.
+/// A slurmctld that lost its state numbers its jobs from 1 again, and can reach the number of the pod's job.
 TEST(JobsPlan, ASlurmctldThatLostItsStateEndsNoPod) {
   World world;
   world.placed_pod(7, "node-2");
@@ -1024,7 +1026,7 @@ TEST(JobsPlan, ASlurmctldThatLostItsStateEndsNoPod) {
   EXPECT_THAT(world.steps(), Not(Contains("evict Pod ns/p"))) << "the first job of the new life has ended";
 }
 
-/// The admin_comment of a job records since when slurmctld had kept its state when the job was submitted.
+/// When a job is submitted, its admin_comment records since when slurmctld had not lost its state.
 TEST(JobsPlan, ASubmissionSaysWhatIsKnownOfTheLifeOfSlurmctld) {
   World world;
   world.job(6, "RUNNING", "other");

@@ -35,7 +35,7 @@ bool matters(const SchedulingNodeRecord& before, const SchedulingNodeRecord& aft
          (had != nullptr && *had != *has);
 }
 
-/// Reports whether a change of the node can change the plan. While a node drains, changes of its jobs can as well.
+/// Reports whether a change of the Slurm node can change the plan. While a node drains, changes of its jobs also can.
 bool matters(const slurm::Node* before, const slurm::Node* now) {
   if (before == nullptr || now == nullptr || now->state.has("DRAIN")) return true;
   const auto service = [](const slurm::Node& node) {

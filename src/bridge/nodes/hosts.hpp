@@ -21,8 +21,8 @@ using HostPtr = std::shared_ptr<const kube::SchedulingNodeRecord>;
 /// Returns the name of the Kubernetes node in Slurm.
 [[nodiscard]] std::string slurm_name_of(const kube::ObjectMeta& node);
 
-/// The Kubernetes nodes by their names in Slurm. If several have the same name in Slurm, the node whose name in Kubernetes is
-/// equal to it is first. The others follow, sorted by name.
+/// The Kubernetes nodes by their names in Slurm. If several have the same name in Slurm, the node that also has this name in
+/// Kubernetes is first. The others follow, sorted by name.
 using Hosts = std::map<std::string, std::vector<HostPtr>, std::less<>>;
 [[nodiscard]] Hosts hosts_of(const std::vector<HostPtr>& nodes);
 

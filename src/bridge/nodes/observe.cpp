@@ -74,16 +74,16 @@ void NodesController::observe_absence(const run::Observation& context, Observed&
   } else if (out.host() != nullptr) {
     memory.had_host = true;
   } else if (own_hold(*node, out.installation)) {
-    // The drain is set in Slurm. If somebody removes it, the bridge does not drain the node again.
+    // The Slurm node is drained now. If somebody removes the drain, the bridge does not drain the node again.
     memory.had_host = false;
   }
   out.lost_host = memory.had_host && out.host() == nullptr;
 }
 
-/// Decides whether the Slurm node is recreated, because the Kubernetes node now has other resources, or because Slurm waits for
-/// an answer that no external node gives. A node that others drained or set DOWN is not recreated, because a new record would
-/// lose that state. A node that a waiting job names is not recreated either, because Slurm would end that job. While Slurm
-/// waits for an answer, it starts no jobs on the node, so the node is drained only when no job holds it.
+/// Decides whether the Slurm node is recreated. The cause is that the Kubernetes node now has other resources, or that Slurm
+/// waits for an answer, which no external node gives. A node that others drained or set DOWN is not recreated, because a new
+/// record would lose that state. A node that a waiting job names is not recreated either, because Slurm would end the job.
+/// While Slurm waits for an answer, it starts no jobs on the node, so the node is drained only when no job holds it.
 void NodesController::observe_resources(const run::Observation& context, Observed& out, Memory& memory) {
   const slurm::Node* node = out.node();
   const auto wish = out.mark && out.host() != nullptr && is_external(out.host()->meta)
@@ -132,7 +132,7 @@ void NodesController::observe_held(const run::Observation& context, Observed& ou
   const std::set<std::int64_t> there = jobs_there(out, listed);
   out.in_use = !there.empty();
   if (node->state.has("EXTERNAL")) return memory.held.clear();
-  // The jobs that an earlier process listed stay in the list for Settings::still_held as well.
+  // The jobs that an earlier process listed also stay in the list for Settings::still_held.
   for (const std::int64_t job : listed.jobs) memory.held.try_emplace(job);
   for (const std::int64_t job : there) memory.held.try_emplace(job);
   const core::WallTime now = out.snapshot->time_at(context.mono).value_or(context.now);
@@ -173,7 +173,7 @@ std::set<std::int64_t> NodesController::jobs_there(const Observed& out, const He
     for (const auto& pod : caches_.pods.by_index(kIndexPlace, out.host()->meta.name)) add(*pod);
     return there;
   }
-  // Without a Kubernetes node of this name, it is unknown which pods run there: all pods of the listed jobs count.
+  // Without a Kubernetes node of this name, it is unknown which pods run on the node. So all pods of the listed jobs count.
   for (const std::int64_t job : listed.jobs) {
     for (const auto& pod : caches_.pods.by_index(kIndexJob, std::to_string(job))) add(*pod);
   }

@@ -1,6 +1,6 @@
 // The nodes controller: registers Kubernetes nodes as external nodes of Slurm. If a node is taken out of service in Slurm or in
-// Kubernetes, takes it out of service in the other system too. A key is the name of a node in Slurm. declaration.cpp says which
-// changes wake a key.
+// Kubernetes, the controller takes it out of service in the other system too. A key is the name of a node in Slurm.
+// declaration.cpp lists the changes that wake a key.
 #pragma once
 
 #include <map>
@@ -26,9 +26,9 @@ class NodesController final : public kube::TypedController<Observed> {
   NodesController(slinky::Wiring& wiring, Settings settings);
   [[nodiscard]] std::string name() const override { return "nodes"; }
   [[nodiscard]] std::string share(const kube::Key&) const override { return settings_->cluster; }
-  /// Returns the nodes for which a bridge that retires must keep running, as "node NAME" or "Slurm node NAME": Kubernetes nodes
-  /// with the taint of managed nodes, which an external node has until it has left Slurm, and Slurm nodes that the bridge
-  /// created or drained, or where it listed jobs for the prolog.
+  /// Returns the nodes for which a bridge that retires must keep running. "node NAME" is a Kubernetes node with the taint of
+  /// managed nodes; an external node has the taint until it has left Slurm. "Slurm node NAME" is a Slurm node that the bridge
+  /// created or drained, or for which it listed jobs for the prolog.
   [[nodiscard]] std::vector<std::string> left();
 
  protected:
@@ -42,7 +42,7 @@ class NodesController final : public kube::TypedController<Observed> {
     std::string other;  ///< The resources that the Kubernetes node asked for in the last observation; "": none.
     /// For a node with a slurmd: the jobs of the bridge there, and since when they are gone.
     std::map<std::int64_t, std::optional<core::MonoTime>> held;
-    bool had_host = false;  ///< A Slurm node that the bridge did not create had a Kubernetes node.
+    bool had_host = false;  ///< The Kubernetes node of a Slurm node that the bridge did not create was known.
   };
 
   [[nodiscard]] const Hosts& hosts();
@@ -52,7 +52,7 @@ class NodesController final : public kube::TypedController<Observed> {
   void observe_absence(const run::Observation& context, Observed& out, Memory& memory) const;
   void observe_resources(const run::Observation& context, Observed& out, Memory& memory);
   void observe_held(const run::Observation& context, Observed& out, Memory& memory);
-  /// Returns the jobs of the bridge that hold the node, and those whose pods may run there.
+  /// Returns the jobs of the bridge that hold the node, and the jobs whose pods might still run on the node.
   [[nodiscard]] std::set<std::int64_t> jobs_there(const Observed& out, const HeldJobs& listed);
   /// Reports whether `extra` of the Slurm node lists jobs of this installation for the prolog. While the UID of this
   /// installation is not known, the jobs of any installation count.

@@ -31,13 +31,13 @@ struct Observed {
   std::string other_cluster;
   std::string slurm_pod;                       ///< A pod of Slurm or of the bridge on the Kubernetes node, "ns/name"; "": none.
   std::optional<core::MonoTime> absent_since;  ///< Since when Slurm has lacked the node, as far as this process has seen.
-  /// For a node with a slurmd: the jobs of the bridge that hold the node, and the jobs of pods that may still run there. Unset
-  /// for other nodes.
+  /// For a node with a slurmd: the jobs of the bridge that hold the node, and the jobs of pods that might still run on the
+  /// node. Unset for other nodes.
   std::optional<std::set<std::int64_t>> held{};
-  /// Pods of these jobs with the gate in the cache, which may lag: they may have been placed (was_placed()).
+  /// Pods of these jobs that have the gate in the cache, but might be placed by now: see was_placed().
   std::set<run::Key> unsure{};
-  bool in_use = false;           ///< A job of the bridge holds the node, or a pod that the bridge placed is there.
-  bool holds_longer = false;     ///< A job is in `held` only because its pods may still be there.
+  bool in_use = false;           ///< A job of the bridge holds the node, or a pod that the bridge placed is on it.
+  bool holds_longer = false;     ///< A job is in `held` only because its pods might still be on the node.
   bool lost_host = false;        ///< The bridge did not create the Slurm node, and this process saw its Kubernetes node go.
   bool other_resources = false;  ///< The Kubernetes node has other resources than the Slurm node that the bridge created.
   /// Why the Slurm node that the bridge created is recreated: kMadeAgain or kUnanswered. "": it is not recreated, because the

@@ -1,5 +1,5 @@
-// Finds the drain of this cluster's bridge on a Slurm node. Bridges of several Kubernetes clusters may drain one node, so each
-// hold names its cluster (slurm/holds.hpp). A node that a bridge created has that bridge's mark, so its hold names no cluster.
+// Finds the drain of this cluster's bridge on a Slurm node. Bridges of several Kubernetes clusters can drain one node, so each
+// hold names its cluster (slurm/holds.hpp). If a bridge created the node, the node has its mark, so its hold names no cluster.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@ struct OwnHold {
   std::string why;
 };
 /// Returns the hold of this cluster's bridge; nullopt if this bridge does not hold the node. Holds of earlier releases name no
-/// cluster: such a hold counts as this cluster's, unless the node is another cluster's.
+/// cluster. Such a hold counts as this cluster's, unless the bridge of another cluster uses the node.
 [[nodiscard]] std::optional<OwnHold> own_hold(const slurm::Node& node, const std::string& installation);
 
 }  // namespace bridge::nodes

@@ -25,7 +25,7 @@ constexpr const char* kNoSchedule = "NoSchedule";
 constexpr const char* kNoExecute = "NoExecute";
 constexpr const char* kRemoved = "slurm-bridge is being removed";
 
-/// Reports whether an immediate retry cannot succeed.
+/// Reports whether an immediate retry cannot succeed after this error.
 bool is_refusal(core::ErrorCode code) {
   using enum core::ErrorCode;
   return code == kInvalid || code == kNotFound || code == kForbidden || code == kUnsupported || code == kInternal ||
@@ -59,7 +59,7 @@ class Pass {
                Condition{false, "NameInUse", "Kubernetes node " + host_->meta.name + " has the name " + name_ + " in Slurm"});
   }
 
-  /// The Slurm node belongs to the bridge of another Kubernetes cluster. This bridge may have drained it before that.
+  /// The Slurm node belongs to the bridge of another Kubernetes cluster. This bridge might have drained the node before.
   void leave_to_others() {
     if (host_ == nullptr) return;
     if (why_drained().empty()) resume(own_hold(*node_, in_.installation));
@@ -114,7 +114,7 @@ class Pass {
     return true;
   }
 
-  /// Writes only the condition. The taint stays as it is, because the node is about to be registered.
+  /// Writes only the condition of the Kubernetes node. The taint stays as it is, because the node is about to be registered.
   void report_unregistered(std::string reason, std::string message) {
     report(*host_, Condition{false, std::move(reason), std::move(message)});
   }
@@ -133,7 +133,7 @@ class Pass {
     write_node(*host_, in_.fresh ? wanted_taints() : present_taints(), condition());
   }
 
-  /// Removes the taint, so that Kubernetes schedules other pods to the node again. The Slurm node stays.
+  /// Removes the taint, so that Kubernetes schedules other pods to the node again. The Slurm node is not deleted.
   void retire_from(const kube::SchedulingNodeRecord& host) {
     // The taint stays until the pods of the bridge are gone.
     if (in_.in_use || (in_.held && !in_.held->empty())) return out_.wake_after(kListedAgain, "pods still run there for Slurm");
@@ -178,7 +178,8 @@ class Pass {
 
   void resume(const std::optional<OwnHold>& held) {
     if (host_ == nullptr || !held || !node_->state.drains() || node_->state.has("FAIL")) return;
-    // Only a person sets a node without a slurmd DOWN, so it stays DOWN. A slurmd that does not respond must register first.
+    // Only a person sets a node without a slurmd DOWN, so such a node stays DOWN. A node whose slurmd does not respond also
+    // stays DOWN until the slurmd has registered.
     if (node_->state.base == "DOWN" && (node_->state.has("EXTERNAL") || slurm::is_silent(*node_))) return;
     out_.lane("slurm").add({{"resume", "Slurm node", name_},
                             in_.settings->retires ? kRemoved : "Kubernetes node " + host_->meta.name + " takes pods again",
@@ -206,7 +207,7 @@ class Pass {
               slurm::update_features(in_.settings->cluster, name_, *in_.mark, std::move(own))});
   }
 
-  /// Writes the list of jobs to `extra` of the node, so that its prolog delays native jobs (bridge/common/held.hpp).
+  /// Writes the list of jobs to `extra` of the node, so that the node's prolog delays native jobs (bridge/common/held.hpp).
   void hold_native_jobs() {
     if (!in_.held) return;
     for (const run::Key& pod : in_.unsure) {
@@ -215,7 +216,7 @@ class Pass {
       get->key = pod;
       out_.need({unsure_fact(pod), std::move(get)});
     }
-    // If the Kubernetes node is gone, changes of its pods do not wake this key.
+    // If the Kubernetes node is gone, changes of pods on the node do not wake this key.
     if (host_ == nullptr && in_.in_use) out_.wake_after(kListedAgain, "pods of its jobs may be gone");
     if (in_.holds_longer) out_.wake_after(in_.settings->still_held, "pods of a job that has ended may still come to light");
     const auto have = held_in(node_->extra);
@@ -244,13 +245,13 @@ class Pass {
 
   [[nodiscard]] Effects wanted_taints() const {
     Effects out{{kNoSchedule, taint_value(said_by_others())}};
-    // The value of the taint NoExecute never changes, because a pod may tolerate only one value.
+    // The taint with the effect NoExecute always has the same value, because a pod might tolerate only one value.
     if (host_->meta.annotation(kAnnotationEffect) == kNoExecute && evicts()) out.emplace(kNoExecute, "");
     return out;
   }
 
-  /// Reports whether pods without the toleration may be evicted. On a node with a slurmd, the pod of a worker may be absent
-  /// only because it is being replaced.
+  /// Reports whether pods without the toleration are allowed to be evicted. Not on a node with a slurmd: the pod of a worker
+  /// might be absent only because it is being replaced.
   [[nodiscard]] bool evicts() const { return in_.slurm_pod.empty() && node_->state.has("EXTERNAL"); }
 
   [[nodiscard]] Effects present_taints() const {

@@ -3,7 +3,7 @@
 //   a Kubernetes node is labelled as external     it is registered in Slurm, once it is ready
 //   its partitions change                         the features of the Slurm node follow
 //   its resources change                          the Slurm node is drained, deleted, and registered again
-//   Slurm waits for an answer of the Slurm node   the same, but the Slurm node is drained only when no job holds it
+//   Slurm waits for an answer of the Slurm node   as for resources, but drained only when no job holds the node
 //   its label or the Kubernetes node is gone      the Slurm node is drained, and deleted when no job holds it
 //   Slurm has the node                            the Kubernetes node has the taint, and a condition with its state
 //   the Kubernetes node takes no pods             the Slurm node is drained; the drain is removed when the cause is gone

@@ -356,8 +356,8 @@ TEST_F(NodesPlanTest, OneNodeAtATimeIsMadeAgain) {
   EXPECT_THAT(world.steps("a"), Contains("drain Slurm node a"));
 }
 
-/// Slurm sends the suspension of an external job to its nodes. No slurmd answers there, so Slurm sets them NOT_RESPONDING. Only
-/// a new record ends that state.
+/// Slurm sends the suspension of an external job to the nodes of the job. External nodes have no slurmd that answers, so Slurm
+/// sets them NOT_RESPONDING. Only a new record ends that state.
 TEST_F(NodesPlanTest, AnExternalNodeThatSlurmWaitsForIsMadeAgain) {
   world.external_host("a", with_taints(Json::array({taint()})));
   world.own_node("a", "MIXED+NOT_RESPONDING");
@@ -426,7 +426,7 @@ TEST_F(NodesPlanTest, ASilentNodeOfSomebodyElseIsOnlyTold) {
   EXPECT_EQ(world.act("drain")["reason"], "Kubernetes node (a) is not ready");
 }
 
-/// A node with other resources may wait for its jobs for days.
+/// A node with other resources can wait for its jobs for days.
 TEST_F(NodesPlanTest, ANodeThatSlurmWaitsForDoesNotWaitForOneWithOtherResources) {
   world.external_host("a");
   world.external_host("b");
@@ -506,7 +506,7 @@ TEST_F(NodesPlanTest, TheDrainOfSomebodyElseStays) {
   EXPECT_THAT(world.steps(), ElementsAre("taint Node a", "report Node a")) << "it drains already";
 }
 
-/// A node with a slurmd has no mark. Each of two clusters may have a Kubernetes node with its name.
+/// A node with a slurmd has no mark. Two Kubernetes clusters can each have a node with the name of this Slurm node.
 TEST_F(NodesPlanTest, TheDrainOfAnotherKubernetesClusterStays) {
   const std::string theirs = kCordoned + ", cluster cluster-b";
   world.host("a");
@@ -523,7 +523,7 @@ TEST_F(NodesPlanTest, TheDrainOfAnotherKubernetesClusterStays) {
   EXPECT_THAT(retiring.controller().left(), IsEmpty());
 }
 
-/// Both bridges may have drained the node at the same moment, so that one reason replaced the other.
+/// Both bridges might have drained the node at the same moment, so that the reason of one replaced the reason of the other.
 TEST_F(NodesPlanTest, BridgesOfTwoKubernetesClustersHoldOneNode) {
   const std::string theirs = "slurm-bridge: Kubernetes node (b) is not ready, cluster cluster-b";
   world.host("a", kCordon);
@@ -538,7 +538,7 @@ TEST_F(NodesPlanTest, BridgesOfTwoKubernetesClustersHoldOneNode) {
   EXPECT_THAT(world.steps(), Not(Contains("resume Slurm node a")));
 }
 
-/// Both clusters have a Kubernetes node with this name, and the other cluster may run pods on the Slurm node.
+/// Both clusters have a Kubernetes node with this name, and the other cluster might run pods on the Slurm node.
 TEST_F(NodesPlanTest, AnOwnDrainIsUndoneOnANodeOfAnotherKubernetesCluster) {
   const std::string theirs = "slurm-bridge: Kubernetes node (b) is not ready, cluster cluster-b";
   const auto drained = [](testing::World& in, const std::string& reason) {
@@ -723,7 +723,7 @@ TEST_F(NodesPlanTest, JobsOfPodsOnANodeWithASlurmdAreHeldUntilThePodsAreGone) {
   EXPECT_THAT(world.steps(), Not(Contains("hold Slurm node a")));
 }
 
-/// The patch that places a pod of a group may be under way while the job of the group is cancelled.
+/// While the job of a group is cancelled, the patch that places a pod of the group might still be under way.
 TEST_F(NodesPlanTest, AJobThatHasRunForLongStaysInTheListForAMomentToo) {
   world.host("a", with_taints(Json::array({taint()})));
   world.slurm_node("a").extra = extra_of({{12}, kInstallation});

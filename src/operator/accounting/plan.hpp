@@ -1,5 +1,5 @@
-// Plans what an Accounting needs. Lanes: "guard" (finalizer), "database" (of a managed one: Secret, Service, StatefulSet),
-// "network" (Service), "pod" (ConfigMap, StatefulSet), "events", "status", "tidy" (removal of the finalizer).
+// Plans what an Accounting needs. Lanes: "guard" (finalizer), "database" (Secret, Service and StatefulSet of a managed
+// database), "network" (Service), "pod" (ConfigMap, StatefulSet), "events", "status", "tidy" (removal of the finalizer).
 //
 // In slurmdbd's pod, only the init container reads the password of the database. The init container writes slurmdbd.conf: all
 // lines of the ConfigMap, and a line with the password.
@@ -25,8 +25,8 @@ Rendered render_config(const Observed& observed);
 
 /// The init container that writes slurmdbd.conf.
 inline constexpr std::string_view kInitConf = "initconf";
-/// Returns the script of the init container. The arguments of the script are the directory that it reads, the directory to
-/// which it writes, and the file for its termination message.
+/// Returns the script of the init container. The arguments of the script are the directory from which the script reads, the
+/// directory to which it writes, and the file for its termination message.
 std::string write_conf_script();
 
 /// Returns the auth/slurm key that slurmdbd mounts, which is the key that the clusters' daemons use. If the data of the Secret

@@ -19,7 +19,7 @@ namespace op::accounting {
 /// The conclusions from the answers about slurmdbd.
 struct Report {
   bool answers = false;   ///< slurmdbd has answered through at least one cluster.
-  std::string away;       ///< Slurm's error if slurmdbd answers through no cluster. "": slurmdbd answers, or this is unknown.
+  std::string away;       ///< Slurm's error if slurmdbd answers through no cluster. "": slurmdbd answers, or no error is known.
   std::string waiting;    ///< What some clusters lack until slurmdbd serves them: an answer, a registration or a connection.
   std::string not_asked;  ///< The clusters through which slurmdbd cannot be asked.
 };
@@ -27,9 +27,9 @@ struct Report {
 /// take as long as slurmrestd waits for slurmdbd. `reachable`: false if it is known that nothing listens at slurmdbd's port.
 [[nodiscard]] Report look_at_slurmdbd(const Observed& observed, bool reachable, bool may_ask, plan::Plan& plan);
 
-/// Plans a new connection to the port of an external slurmdbd, if it is due and `report` does not show whether slurmdbd
-/// answers. Does so only while a cluster has not joined. To join, a slurmctld is restarted, and it might exit if it cannot
-/// reach slurmdbd.
+/// Plans a new connection to the port of an external slurmdbd, if the connection is due and `report` does not show whether
+/// slurmdbd answers. Does so only while a cluster has not joined: to join, slurmctld is restarted, and it might exit if it
+/// cannot reach slurmdbd.
 void look_at_port(const Observed& observed, const Report& report, plan::Plan& plan);
 
 }  // namespace op::accounting

@@ -1,4 +1,4 @@
-// Finds the Controllers that share an Accounting, and their keys.
+// Finds the Controllers that share an Accounting, and the keys that the slurmdbd of the Accounting uses.
 //
 // Folder src/operator/common: code that several controllers of the operator share. It uses slinky/, but no controller.
 #pragma once

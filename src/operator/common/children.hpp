@@ -20,8 +20,8 @@ namespace op {
 core::Json child_json(const kube::Resource& resource, const kube::Key& key, const kube::Resource& owner_kind,
                       const kube::ObjectMeta& owner, const kube::StringMap& labels, const kube::StringMap& annotations = {});
 
-/// Returns child_json with additional labels and annotations. These are copied from `owner`, and overridden by `over`, the
-/// metadata that users set for this child. The labels in `ours` override all other labels.
+/// Returns child_json with additional labels and annotations. They are copied from `owner`. The metadata that users set for
+/// this child, `over`, overrides them. The labels in `ours` override all other labels.
 core::Json owned_child(const kube::Resource& resource, const kube::Key& key, const kube::Resource& owner_kind,
                        const kube::ObjectMeta& owner, const kube::StringMap& ours, const api::Metadata& over = {});
 

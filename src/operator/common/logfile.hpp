@@ -3,10 +3,10 @@
 
 namespace op {
 
-/// Creates the FIFO $SOCKET to which the daemon logs, and copies it to the output. Keeps the FIFO open for writing, so that a
-/// restart of the daemon is not an end of file. A shell handles TERM only between two commands or while it waits for a
-/// background command, so the copy runs in the background. Otherwise the pod would need its whole grace period to end. Before
-/// the script ends, it prints the daemon's last output.
+/// Creates the FIFO $SOCKET, to which the daemon logs, and copies the log to stdout. Keeps the FIFO open for writing, so that
+/// the copy does not end when the daemon restarts. The copy runs in the background, because a shell handles TERM only between
+/// two commands or while it waits for a background command. Otherwise the pod would need its whole grace period to end. Before
+/// the script ends, it prints the last output of the daemon.
 inline constexpr const char* kLogfileScript =
     "set -eu\n"
     "mkdir -p \"$(dirname \"$SOCKET\")\"\n"

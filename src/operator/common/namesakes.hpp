@@ -29,8 +29,8 @@ struct Precedence {
 };
 Precedence precedence(const WorkersOf& workers_of, const kube::Object& nodeset);
 
-/// Another NodeSet of the same Controller whose workers' names can collide with ours. For example, the NodeSet "gpu" with
-/// two-digit ordinals and the NodeSet "gpu0" can both have a worker gpu00.
+/// Another NodeSet of the same Controller, whose workers might get the names of our workers. For example, the NodeSet "gpu"
+/// with two-digit ordinals and the NodeSet "gpu0" can both have a worker gpu00.
 struct Rival {
   std::string nodeset;
   std::set<std::string, std::less<>> nodes;  ///< The Slurm node names of the rival's workers.

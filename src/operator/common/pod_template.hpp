@@ -1,10 +1,10 @@
 // Merges the pod templates of users over our defaults.
 //
-// Users see one rule: what they write wins. Maps are merged; lists of named items (containers, env, volumes, ports) are merged
-// by name, volumeMounts by mountPath. args are appended to ours. A probe's handler, an env variable's source or a volume's
-// source that the user sets replaces ours. Null and empty lists change nothing. The Go operator ignores null and empty lists as
-// well, because its chart writes them for fields that are not set. The schema checks types, but this code does not rely on the
-// schema.
+// Users see one rule: what they write takes precedence. Maps are merged. Lists of named items (containers, env, volumes, ports)
+// are merged by name, and volumeMounts by mountPath. The user's args are appended to ours. A probe's handler, an env variable's
+// source or a volume's source replaces ours if the user sets it. Null and empty lists change nothing. The Go operator also
+// ignores them, because its chart writes them for fields that are not set. The schema checks types, but this code does not rely
+// on the schema.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// The chart's admission policies. The policies restrict who is allowed to delete workers, and the objects that are needed to
-// drain workers. Each policy is declared once: slurm-operator-gen writes it in CEL for the chart
+// The chart's admission policies. They restrict who is allowed to delete workers, and who is allowed to delete the objects that
+// are needed to drain workers. Each policy is declared once: slurm-operator-gen writes it in CEL for the chart
 // (charts/slurm-operator/files/admission-policies.yaml), and the simulator evaluates the same clauses. Parts that depend on the
 // chart's values (names, users, namespaces and actions) are in the chart's templates.
 #pragma once
@@ -53,11 +53,11 @@ struct AdmissionPolicy {
   LabelSelector labels{};
   std::vector<std::string> groups, versions, resources;
   const kube::Resource* params = nullptr;  ///< The policy's paramKind.
-  std::vector<Clause> conditions{};        ///< matchConditions: the policy applies to deletions that meet all of these.
+  std::vector<Clause> conditions{};        ///< matchConditions: the policy applies to deletions that meet all clauses.
   std::vector<Clause> passes;              ///< The deletion is allowed if any of these clauses holds.
   bool variables = false;                  ///< The CEL declares `passes` as named variables, not inline.
   std::string subject;  ///< The first word of the message, such as "worker". The name of the parameter or object follows.
-  std::string message;  ///< The part of the message after that name.
+  std::string message;  ///< The part of the message after the name of the parameter or object.
 
   /// Reports whether the policy applies to the deletion of this object by a user in `deleters`.
   [[nodiscard]] bool concerns(const Deletion& deletion) const;

@@ -27,8 +27,8 @@ template <class Record = kube::PodRecord>
 [[nodiscard]] std::function<Keys(const kube::Object&)> of_owner(std::function<Keys(const kube::Key&)> of_controller);
 
 /// While a Controller is being deleted, wakes the keys that `of_controller` returns for this Controller, each time one of the
-/// Controller's workers appears or is gone. The keys need this because objects of the cluster can wait until the last worker is
-/// gone.
+/// Controller's workers appears or is gone. The keys must be woken because objects of the cluster can wait until the last
+/// worker of the cluster is gone.
 void wake_on_last_workers(Wiring& wiring, const run::Controller& who, kube::Cache<kube::PodRecord>& pods,
                           const kube::Cache<kube::Object>& controllers, std::function<Keys(const kube::Key&)> of_controller);
 

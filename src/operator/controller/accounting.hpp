@@ -1,9 +1,9 @@
 // Lets a cluster join and leave an Accounting.
 //
-// slurmctld gets the number of its cluster from slurmdbd, stores it with its state, and exits if slurmdbd later reports another
-// number (cluster_number.hpp). A slurmctld that ran without accounting has made up a number, and releases before 26.05 do not
-// report it to slurmdbd. So a cluster joins an Accounting with a restart: before slurmctld starts, an init container removes
-// the number, once for each slurmdbd.
+// slurmctld gets the number of its cluster from slurmdbd, stores the number with its state, and exits if slurmdbd later reports
+// another number (cluster_number.hpp). A slurmctld that ran without accounting has made up a number, and releases before 26.05
+// do not report this number to slurmdbd. So a cluster joins an Accounting with a restart: before slurmctld starts, an init
+// container removes the number, once for each slurmdbd.
 //
 // A slurmctld without a number opens its port and then waits for slurmdbd. Users cannot see this wait. So a new cluster waits
 // in the init container instead. If slurmctld is newer than its slurmdbd, the init container also waits, before slurmctld
@@ -26,8 +26,8 @@
 
 namespace op::controller {
 
-/// Adds the Accounting's settings to slurm.conf. While the Accounting has a problem, adds the settings that the offered
-/// slurm.conf of `state` has: none for a new cluster, which therefore joins the Accounting after the problem is solved.
+/// Adds the Accounting's settings to slurm.conf. While the Accounting has a problem, adds those of the offered slurm.conf of
+/// `state` instead. A new cluster has none, so it joins the Accounting after the problem is solved.
 void add_accounting(slurm::conf::Conf& out, const Observed& observed, const ConfigState& state, Rendered& rendered);
 
 /// Returns a problem for each setting in the user's slurm.conf that spec.accountingRef already sets.

@@ -34,8 +34,8 @@ void note_numbers(const Observed& observed, ConfigState& next);
 /// Returns the arguments that follow the state directory in the init container's command: both numbers, and the pod for which
 /// they were recorded. Empty: no numbers are recorded.
 std::vector<std::string> noted_numbers(const ConfigState& state);
-/// Returns the script of the init container. Once a pod has passed the script, later pods do not wait again because of the
-/// record of these numbers.
+/// Returns the script of the init container. Once a pod has passed the script, later pods do not wait again for the same
+/// recorded numbers.
 std::string wait_number_script();
 
 /// Returns the problem that the numbers differ, and what to do about it. nullopt: the numbers are not known to differ.

@@ -37,8 +37,8 @@ struct Rendered : slurm::rollout::Wanted {
   [[nodiscard]] bool ok() const { return problems.empty(); }
 };
 
-/// Renders the configuration. If Slurm would reject a partition, or if `state` leaves the partition out, the file has the
-/// partition line that slurmctld last accepted. If slurmctld has accepted no line, the file does not have the partition.
+/// Renders the configuration. If Slurm would reject a partition, or if `state` leaves the partition out, slurm.conf has the
+/// partition line that slurmctld last accepted. If slurmctld has accepted no line, slurm.conf does not have the partition.
 Rendered render_config(const Observed& observed, const ConfigState& state);
 
 /// Renders the slurm.conf for a slurmrestd whose slurmctld runs outside of Kubernetes. Includes the lines of spec.extraConf.
@@ -49,9 +49,9 @@ Rendered render_external(const Observed& observed);
 /// Each write of that ConfigMap would change the configuration and so cause another write.
 std::string own_map_named(const Observed& observed);
 
-/// Returns, for a message, where to find the cause of slurmctld's refusal: over REST, slurmctld reports only the refusal, and
-/// the cause is in its log. Returns "" if slurmctld has ended: its termination message is reported instead, and its log is gone
-/// with its pod.
+/// Returns a text for a message: where to find the cause of slurmctld's refusal. Over REST, slurmctld reports only the refusal,
+/// and its log has the cause. Returns "" if slurmctld has ended: the log is then gone with the pod, and the termination message
+/// is reported instead.
 std::string log_hint(const Observed& observed, std::string_view refusal);
 
 /// Returns a text for a message that lists the nodes that are in topology.yaml but unknown to Slurm, or "". slurmctld reports

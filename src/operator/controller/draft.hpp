@@ -50,7 +50,7 @@ void plan_records(Draft& draft);
 /// Sets the condition KeyChanged while the key rotates or has a problem. Only KeyChanged names the daemons for which the
 /// rotation waits, because in the condition Degraded, each new message creates an event.
 void set_key_condition(Conditions& conditions, Draft& draft, const Keyring& keyring);
-/// Returns the problem that Slurm refuses tokens that are signed with the Controller's JWT key.
+/// Returns a problem if Slurm refuses tokens that are signed with the Controller's JWT key.
 std::vector<Problem> token_problems(const Observed& observed);
 void plan_status(Draft& draft, Conditions conditions, bool ready);
 

@@ -29,7 +29,7 @@ struct Keyring {
   std::optional<plan::Step> mend;
   /// The step that changes the keyring to another key. slurmctld must be restarted right after this step.
   std::optional<plan::Step> renew;
-  std::string digest;  ///< Digest of the key that daemons mount, after `renew` if that is set. "": no key to mount yet.
+  std::string digest;  ///< Digest of the key that daemons mount (after `renew`, if it is set). "": no key to mount yet.
   std::optional<Problem> problem;    ///< What is wrong. The message does not list the daemons, because their number changes.
   std::string waits_for;             ///< The daemons that would reject another key, and what to do about each daemon. "": none.
   std::string cannot_rotate;         ///< Why the key cannot be rotated while daemons run. "": nothing to report.

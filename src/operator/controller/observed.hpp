@@ -76,8 +76,8 @@ struct AccountingFacts {
   ImageRelease slurmdbd_release{};
   std::string told_release{};     ///< The release in the Accounting's ConfigMap; "": not reported yet.
   bool slurmdbd_changes = false;  ///< The StatefulSet has a template with which no slurmdbd is ready yet.
-  /// Another Controller with this cluster name and this Accounting that has joined the Accounting or is older than this
-  /// Controller.
+  /// Another Controller with the same cluster name and Accounting. It takes precedence, because it has joined the Accounting or
+  /// is older than this Controller.
   std::string namesake;
   bool namesake_joined = false;
 };
@@ -105,7 +105,7 @@ struct Observed {
   bool no_kube_nodes = false;    ///< Kubernetes reports no node at all.
 
   std::optional<AccountingFacts> accounting;
-  std::optional<UsageMissing> usage_missing;  ///< About the first pod in `pods` whose slurmctld lacks its usage file.
+  std::optional<UsageMissing> usage_missing;  ///< Evidence about the first of `pods` whose slurmctld lacks its usage file.
   /// "ns/name" of an older Controller with the same cluster name. Does not include Controllers with the same Accounting: those
   /// are in AccountingFacts::namesake.
   std::string older_cluster;

@@ -42,7 +42,7 @@ bool held_back(const Observed& observed, const ConfigState& state);
 /// launches jobs without a delay, the wait is over, or there is no RestApi through which to ask.
 std::optional<plan::Step> look_for_prologs(const Observed& observed, const ConfigState& state);
 
-/// Returns the event that names jobs whose launch the reconfigure or restart might lose. nullopt: no new jobs.
+/// Returns the event that names jobs whose launch the reconfigure or restart might lose. nullopt: `next` records no new jobs.
 std::optional<plan::Step> tell_cut_short(const Observed& observed, const ConfigState& now, const ConfigState& next);
 /// Sets the condition JobsInDoubt while jobs run whose launch might have been lost.
 void set_jobs_in_doubt(Conditions& conditions, const ConfigState& state);

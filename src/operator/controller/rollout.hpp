@@ -80,7 +80,7 @@ struct ConfigState : slurm::rollout::State {
   LeftOuts left_out;
   std::string scripts_hash;        ///< Hash of slurmctld's own scripts at the last request to the kubelet to refresh them.
   std::string served_key;          ///< Digest of the auth/slurm key with which slurmctld was last up.
-  std::string served_made_with{};  ///< The key digest in the pod of the slurmctld that was last up, if not served_key.
+  std::string served_made_with{};  ///< The key digest in the pod of the slurmctld that was last up, if it is not served_key.
   std::string served_by{};  ///< The uid of the pod that was last up, if the state is lost with that pod. "": the state stays.
   std::string served_release{};  ///< The release in the image tag of the slurmctld that was last up. "": the tag shows none.
   std::string numbers_differ{};  ///< See cluster_number.hpp: "OURS THEIRS POD-UID [passed]".
@@ -114,8 +114,8 @@ bool knows_files(const std::map<std::string, std::string>& content);
 bool knows_files(const ConfigState& state);
 /// True if the offered or the accepted content has users' files.
 bool has_file_copies(const ConfigState& state);
-/// Returns the accepted content if its users' files differ from the offered files and so need a ConfigMap of their own; else
-/// empty.
+/// Returns the accepted content if its users' files differ from the offered files, so that the accepted files need a ConfigMap
+/// of their own. Otherwise returns an empty map.
 std::map<std::string, std::string> accepted_apart(const ConfigState& state);
 /// Returns the offered copy of a text file, or null.
 const std::string* file_copy(const ConfigState& state, std::string_view file);

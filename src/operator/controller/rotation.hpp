@@ -14,8 +14,8 @@
 // A step begins only when every slurmctld and slurmd is known to have loaded the files of the previous step, and when all
 // messages that were signed before this load have expired. A kubelet does not report when it has refreshed a volume. So each
 // pod gets an ephemeral container that mounts the keyring's volume and ends when the file key-generation is that of the step.
-// The pod's status shows when this container ended. If a slurmd was started or reconfigured half a minute later, by the clock
-// of its own machine, the slurmd has loaded the files. The same holds for slurmctld, which passes the reconfigure on to
+// The pod's status shows when this container ended. A slurmd has loaded the files if it was started or reconfigured half a
+// minute after that time, by the clock of its own machine. The same holds for slurmctld, which passes the reconfigure on to
 // slurmds.
 //
 // A backup of slurmctld, and the sackd of a login pod, read keys only when they start. So each step replaces the backups, which

@@ -1,6 +1,7 @@
 // Renders topology.yaml according to spec.topology. The file retains each unit (a switch or block) that a Slurm node uses: if
 // slurmctld does not accept a node's topology string, it refuses a reconfigure and does not start (_set_nodes_topo in
-// read_config.c; 25.05 to 26.05). So a unit is added before a node gets it, and removed after the last node has left it.
+// read_config.c; 25.05 to 26.05). So a unit is added before a node uses the unit, and removed after no node uses the unit any
+// more.
 #pragma once
 
 #include <string>
@@ -18,7 +19,7 @@ struct ConfigState;
 
 struct TopologyFile {
   std::string text;         ///< The content of topology.yaml; "": no file.
-  bool may_change = false;  ///< The text depends on Slurm's nodes, but a change of these nodes starts no pass for a Controller.
+  bool may_change = false;  ///< The text depends on Slurm's nodes. Their changes start no pass, so the plan must look again.
   bool keeps_pod = false;   ///< The pod must not be replaced: slurmctld would not start with the files that the new pod mounts.
   std::vector<Problem> problems, warnings;
 };

@@ -12,9 +12,9 @@ namespace {
 using Kind = Expression::Kind;
 using Tree = core::Result<Expression>;
 
-/// The longest expression, in bytes. This limit also bounds the depth of the tree.
+/// The longest expression, in bytes. This limit also bounds the depth of the syntax tree.
 constexpr std::size_t kMaxText = 128;
-/// The largest number that JSON carries exactly.
+/// The largest integer that every JSON parser reads exactly.
 constexpr double kMaxValue = 9007199254740991;
 
 bool is_letter(char c) {
@@ -156,7 +156,7 @@ class Parser {
 
   std::string_view text_;
   std::size_t at_ = 0;
-  bool follows_ = false;  ///< True if the text has had a part that depends on the capacity.
+  bool follows_ = false;  ///< True if the parsed text contains a part that depends on the capacity.
 };
 
 /// Returns the tolerance for rounding errors. Binary fractions are not exact: 100 * 0.29 is a little less than 29.
@@ -253,7 +253,8 @@ void add_gpus(std::string_view gres, std::int64_t factor, Capacity::Counts& to) 
   }
 }
 
-/// Adds the TRES of a node. A node that does not count as capacity adds 0, so that the names of its TRES are known.
+/// Adds the TRES of a node. A node that does not count as capacity adds 0 to each of its TRES, so that the TRES are known by
+/// name.
 void add(const slurm::Node& node, Capacity::Counts& to) {
   const std::int64_t factor = is_capacity(node) ? 1 : 0;
   to["node"] += factor;
@@ -332,7 +333,7 @@ core::Result<Evaluation> evaluate(const Expression& expression, std::string_view
 std::optional<Damping> damp(std::optional<std::int64_t> now_value, const std::optional<Damped>& last, core::WallTime now) {
   if (!now_value) return last ? std::optional(Damping{{last->value, std::nullopt}, std::nullopt}) : std::nullopt;
   if (!last || *now_value >= last->value) return Damping{{*now_value, std::nullopt}, std::nullopt};
-  // A time in the future was set by a clock that differs from ours, so it does not count.
+  // If `lower_since` is in the future, another clock has set it, so it does not count.
   const bool counts = last->lower_since && *last->lower_since <= now;
   const core::WallTime since = counts ? *last->lower_since : now;
   if (now - since >= kFallDelay) return Damping{{*now_value, std::nullopt}, std::nullopt};

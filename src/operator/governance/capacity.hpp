@@ -28,7 +28,7 @@ inline constexpr core::Duration kFallDelay{30000};
 ///   term       = NUMBER | NUMBER'%' | 'all' | 'partition(' NAME ')' | '(' expression ')'
 ///              | ('min' | 'max') '(' expression ',' expression ')' | ('floor' | 'ceil' | 'round') '(' expression ')'
 ///
-/// NUMBER may have a fraction. `50%` is `all * 0.5`.
+/// NUMBER can have a fraction. `50%` is `all * 0.5`.
 struct Expression {
   enum class Kind { kNumber, kAll, kPartition, kAdd, kSubtract, kMultiply, kMin, kMax, kFloor, kCeil, kRound };
   Kind kind = Kind::kNumber;
@@ -37,8 +37,8 @@ struct Expression {
   std::vector<std::shared_ptr<const Expression>> args;  ///< The operands in the order of the text: none, one or two.
 };
 
-/// Reads an expression. Error: kInvalid, with the position (from 1) and what is allowed there. A text without `%`, `all` and
-/// `partition` is an error as well.
+/// Reads an expression. Error: kInvalid, with the position of the mistake (from 1) and what is allowed at this position. A text
+/// without `%`, `all` and `partition` is also an error.
 [[nodiscard]] core::Result<Expression> read_expression(std::string_view text);
 
 /// True if the text is meant as an expression, whether it is valid or not: it contains `%`, `all` or `partition`.
@@ -76,7 +76,7 @@ struct Evaluation {
 /// supported; kNotFound if the cluster has no such partition or no such TRES.
 [[nodiscard]] core::Result<Evaluation> evaluate(const Expression& expression, std::string_view tres, const Capacity& capacity);
 
-/// The value of a limit that is in force, and since when the value of its expression has been lower without interruption.
+/// The value in force of a limit, and since when the value of the limit's expression has been lower without interruption.
 struct Damped {
   std::int64_t value = 0;
   std::optional<core::WallTime> lower_since;
@@ -85,7 +85,7 @@ struct Damped {
 
 struct Damping {
   Damped next;
-  std::optional<core::WallTime> look_again;  ///< The time at which the limit may be lowered.
+  std::optional<core::WallTime> look_again;  ///< The time at which the limit can be lowered.
 };
 
 /// Returns the value to put in force. A higher `now_value` is in force at once, a lower one only after kFallDelay. While

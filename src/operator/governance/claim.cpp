@@ -33,7 +33,7 @@ void read_identity(const kube::Object& object, Spec& spec) {
     if (!text(member).empty()) to = text(member);
   };
   if constexpr (std::is_same_v<Spec, api::SlurmAssociationSpec>) {
-    // The name begins with "?", so that it cannot be the name of another account.
+    // Without an account, a name that begins with "?" is used, so that it cannot be the name of another account.
     spec.account = text("account").empty() ? "?" + object.meta.name : text("account");
     set("user", spec.user);
     spec.partition = text("partition");

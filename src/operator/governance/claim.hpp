@@ -48,7 +48,7 @@ struct Claim {
 
   // From the status of the resource:
   std::int64_t observed_generation = 0;
-  /// The number of the resource's QOS; 0: none. Accounts and users have no number, so 1 means that slurmdbd has had the entity.
+  /// The number of the QOS; 0: none. Other subjects have no number: 1 means that the subject has existed in slurmdbd.
   std::int64_t id = 0;
   std::optional<core::Json> applied;                      ///< See api::SlurmQosStatus::applied.
   std::vector<api::CapacityLimitStatus> capacity_limits;  ///< Only for a SlurmQos.
@@ -64,13 +64,13 @@ struct Claim {
   [[nodiscard]] std::string label() const;
 };
 
-/// An account or user. Its settings in slurmdbd include those that a SlurmAccount, SlurmUser or SlurmAssociation declares.
+/// An account or user. SlurmAccounts, SlurmUsers and SlurmAssociations declare its settings in slurmdbd.
 struct EntityName {
   Subject subject = Subject::kAccount;  ///< kAccount or kUser.
   std::string name;                     ///< In lower case.
   friend auto operator<=>(const EntityName&, const EntityName&) = default;
 };
-/// Returns the account or user that a claim declares, or the one that owns the declared association. Not for the subject kQos.
+/// Returns the account or user that a claim declares or that owns the declared association. Not for the subject kQos.
 [[nodiscard]] EntityName entity_of(const Claim& claim);
 
 [[nodiscard]] Claim read_claim(Subject subject, kube::ObjectPtr object);

@@ -10,14 +10,14 @@
 namespace op::governance {
 namespace {
 
-/// How long to wait before an unknown capacity is read again. Usually a poll of Slurm wakes the controller before.
+/// How long to wait before an unknown capacity is read again. Usually, a poll of Slurm wakes the controller earlier.
 constexpr core::Duration kLookAgain{30000};
 /// How long to wait for the next poll if Slurm's last answer is old. A poll without changes does not wake the controller.
 constexpr core::Duration kPolledAgain{1000};
 
 using api::CapacityLimitStatus;
 
-/// Returns the name of the Controller of the cluster that limits follow. Error: why there is no such cluster.
+/// Returns the name of the Controller of the cluster whose capacity the limits follow. Error: why there is no such cluster.
 core::Result<std::string> cluster_of(const api::SlurmQosSpec& spec, const Observed& observed) {
   const std::string accounting = "Accounting " + observed.key.name;
   if (spec.capacity_cluster) {
@@ -85,9 +85,9 @@ class Follower {
     return {};
   }
 
-  /// Keeps the limit's value, and restarts the delay before the value falls. The delay is not restarted if the capacity is
-  /// unknown only because the last answer is old: most answers of a slow, rarely polled Slurm are old. If the next poll finds
-  /// more nodes, the delay ends.
+  /// Retains the limit's value, and restarts the delay after which the value falls. Does not restart the delay if the capacity
+  /// is unknown only because the last answer is old: most answers of a slow, rarely polled Slurm are old. If the next poll
+  /// finds more nodes, the delay ends.
   void keep(const std::string& setting, const CapacityLimit& limit, const CapacityLimitStatus* last) {
     if (last != nullptr) {
       out_.settings[setting] = last->value;
@@ -133,9 +133,9 @@ class Follower {
   const slurm::accounting::Settings& applied_;
   const Observed& observed_;
   const core::Result<std::string> cluster_;
-  const Capacity* capacity_ = nullptr;  ///< Null if it is not known.
-  bool outdated_ = false;               ///< True if the capacity is not known because the last answer is old.
-  bool former_ = false;                 ///< True if the problem is that a limit keeps its former value.
+  const Capacity* capacity_ = nullptr;  ///< Null if the capacity is unknown.
+  bool outdated_ = false;               ///< True if the capacity is unknown because the last answer is old.
+  bool former_ = false;                 ///< True if the reported problem is that a limit keeps its former value.
   Following out_;
 };
 

@@ -1,4 +1,4 @@
-// Finds the values of limits that follow the capacity of a cluster, for one pass: the values in force, the notes on them in the
+// Evaluates, for one pass, the limits that follow the capacity of a cluster. Returns the values in force, the entries for the
 // status, and why a limit has no value. Pure. Expressions and the delay are in capacity.hpp.
 #pragma once
 
@@ -21,10 +21,10 @@ namespace op::governance {
 
 struct Following {
   slurm::accounting::Settings settings;          ///< The values in force, by setting. Limits without a value are left out.
-  std::vector<api::CapacityLimitStatus> status;  ///< The next status.capacityLimits. The next pass continues from it.
+  std::vector<api::CapacityLimitStatus> status;  ///< The next status.capacityLimits. The next pass reads it.
   std::optional<Problem> problem;            ///< CapacityInvalid: a person must act. CapacityUnknown: a limit has no value yet.
   bool complete = true;                      ///< Every limit has a value.
-  std::optional<core::Duration> look_again;  ///< The time until a limit may be lowered, or a capacity may be known.
+  std::optional<core::Duration> look_again;  ///< The time until a limit can be lowered, or a capacity might be known.
   std::set<slurm::ClusterKey> awaited;       ///< The clusters whose next poll is needed.
 };
 

@@ -11,11 +11,12 @@
 namespace op::governance {
 namespace {
 
-/// For each resource that is being deleted, adds the evidence that nobody uses what the resource created in slurmdbd.
+/// For each resource that is being deleted, adds the evidence that nobody uses the entity that the resource created in
+/// slurmdbd.
 void find_unused(const run::Observation& context, Observed& out) {
   for (const Claim& claim : out.claims) {
     if (!claim.object->meta.terminating()) continue;
-    // An association is deleted by a change of its account or user, so it needs no evidence.
+    // An association is deleted by a change of its account or user, so this deletion needs no evidence.
     if (claim.subject == Subject::kAssociation) continue;
     if (claim.subject != Subject::kQos) {
       if (auto evidence = slurm::UnusedEntity::of(context.observing, out.database, entity_kind(claim.subject), claim.name,

@@ -1,5 +1,5 @@
-// The controller of the QOS, accounts, users and associations that resources declare for an Accounting. A key is the "ns/name"
-// of an Accounting, because its resources are planned together. declaration.cpp says which changes wake the controller.
+// The controller of the QOS, accounts, users and associations that resources declare for an Accounting. It reconciles all these
+// resources together, by the "ns/name" of the Accounting. declaration.cpp lists the changes that wake the controller.
 #pragma once
 
 #include <memory>

@@ -26,19 +26,19 @@ struct Observed {
   std::vector<Claim> claims;   ///< The resources of the Accounting, the oldest first.
 
   slurm::AccountingKey database;
-  /// The lists that slurmdbd sent. nullopt while no cluster is known through whose slurmrestd slurmdbd can be read.
+  /// The lists that slurmdbd sent. nullopt while no cluster has a slurmrestd through which slurmdbd can be read.
   std::optional<slurm::accounting::View> view;
   /// The capacities of the clusters whose Controllers name the Accounting, by Controller name. A capacity is nullopt while it
   /// is unknown. The map is empty unless a limit is an expression.
   std::map<std::string, std::optional<Capacity>, std::less<>> capacities;
-  /// The Controllers whose capacity is not known because the last complete answer of Slurm is old. The next poll renews it.
+  /// The Controllers whose capacity is unknown because Slurm's last complete answer is old. The next poll renews the answer.
   std::set<std::string, std::less<>> outdated;
-  /// The partitions of the clusters from which a complete answer was ever received, by the cluster's name in Slurm, in lower
-  /// case. Empty unless an association is for a partition.
+  /// The partitions of each cluster, by the cluster's name in Slurm, in lower case. Clusters that have never sent a complete
+  /// answer are left out. Empty unless an association is for a partition.
   std::map<std::string, std::set<std::string>, std::less<>> partitions;
-  /// Evidence for the QOS that may be deleted, by name in lower case.
+  /// Evidence that a QOS may be deleted, by the name of the QOS in lower case.
   std::map<std::string, slurm::UnusedQos, std::less<>> unused;
-  /// Evidence for the accounts and users that may be deleted, by subject and name in lower case.
+  /// Evidence that an account or user may be deleted, by its subject and its name in lower case.
   std::map<std::pair<Subject, std::string>, slurm::UnusedEntity> unused_entities;
 };
 

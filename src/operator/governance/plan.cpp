@@ -21,7 +21,7 @@ namespace acct = slurm::accounting;
 using acct::Settings;
 using core::Json;
 
-/// How long slurmdbd may be unreachable before the resources report it. A restart of slurmrestd takes less time.
+/// How long slurmdbd must be unreachable before the resources report it. A restart of slurmrestd takes less time.
 constexpr core::Duration kShortAbsence{30000};
 /// The time after which a plan with outdated lists runs again.
 constexpr core::Duration kListsAgain{1000};
@@ -42,26 +42,26 @@ struct Group {
   std::string name;                  ///< The name in Slurm, in lower case.
   std::vector<const Claim*> claims;  ///< The oldest first.
   const Claim* owner = nullptr;      ///< The oldest resource that is not being deleted, or null.
-  std::optional<Found> found;        ///< nullopt: slurmdbd does not have it, or this is unknown.
-  /// The id in the status of one of these resources. 0: no status has one.
+  std::optional<Found> found;        ///< nullopt: slurmdbd lacks the entity, or its lists are unknown.
+  /// The id in the status of one of these resources. 0: no status has an id.
   std::int64_t noted = 0;
-  /// Returns the group as text: "QOS gpu" for example.
+  /// Returns the group as text, for example "QOS gpu".
   [[nodiscard]] std::string text() const { return std::string(texts(subject).word) + " " + name; }
 };
 
-/// Whether the lists of slurmdbd that a subject needs are known.
+/// Whether those lists of slurmdbd that a subject needs are known.
 enum class Known {
   kYes,
-  kForAWhile,  ///< Not now, but they were known until a moment ago, or this process has just begun to ask.
+  kForAWhile,  ///< Not known, but known until a moment ago, or this process has just begun to ask.
   kNo,
 };
 
-/// True if the status says that the operator was about to create what the claim declares, so that it may exist by now.
+/// True if the status says that the operator was about to create the declared entity. The entity might exist by now.
 bool pending(const Claim& claim) {
   return claim.id == 0 && claim.applied.has_value();
 }
 
-/// True if the status of `to` has the id or planned creation that the status of `from` has, so that `from` may drop it.
+/// True if the status of `to` has the id or planned creation that is in the status of `from`. If so, `from` can drop it.
 bool handed_over(const Claim& from, const Claim& to) {
   if (from.id != 0) return to.id == from.id;
   return !pending(from) || to.id != 0 || pending(to);
@@ -96,7 +96,7 @@ std::string list_of(const std::vector<acct::Difference>& differences) {
   return out;
 }
 
-/// The next status of a resource, and the write for it.
+/// The next status of a resource, and the write to slurmdbd for this resource.
 struct Draft {
   std::int64_t id = 0;
   bool owns = false;  ///< The resource owns what it declares, or is about to create it.
@@ -120,7 +120,8 @@ class Planner {
     }
     if (!observed.view) return;
     names_ = Names(*observed.view);
-    // Only the declarations of owners are written, those of Conflicted resources are not. The oldest resource is the owner.
+    // The oldest resource of each name is the owner. Only the declarations of owners are written. Declarations of other
+    // resources (reason Conflicted) are not.
     std::set<std::pair<Subject, std::string>> owned;
     for (const Claim& claim : observed.claims) {
       if (claim.object->meta.terminating() || !owned.emplace(claim.subject, claim.name).second || !claim.enforces()) continue;
@@ -174,7 +175,7 @@ class Planner {
   }
 
  private:
-  /// Notes the parents and default QOS that a resource declares for an account.
+  /// Records the parents and default QOS that a resource declares for an account.
   void note_account(const std::string& account, const Settings& settings) {
     for (const auto& [setting, value] : settings) {
       const auto place = acct::place_of(setting);
@@ -186,7 +187,7 @@ class Planner {
     }
   }
 
-  /// Notes which QOS the owner's QOS is to preempt.
+  /// Records which QOS the QOS of the owner is to preempt.
   void note_preempts(const Claim& owner) {
     const auto& spec = std::get<api::SlurmQosSpec>(owner.spec);
     if (!spec.preempt) return;
@@ -195,7 +196,7 @@ class Planner {
     for (const std::string& each : *spec.preempt) names.insert(acct::folded(each));
   }
 
-  /// Notes the clusters that the account is to leave, so that its users leave them first.
+  /// Records the clusters that the account is to leave, so that the users of the account leave these clusters first.
   void note_leaving(const Claim& claim, const Settings& settings) {
     for (const acct::Place& place : made_places(claim)) {
       if (!settings.contains(place.setting(acct::kAssociation)) && names_.clusters.contains(place.cluster))
@@ -205,8 +206,8 @@ class Planner {
 
   // --- What is known of slurmdbd ---
 
-  /// Returns what slurmdbd has for the group. For associations, these are the settings at the places that the resources declare
-  /// or have created.
+  /// Returns what slurmdbd has for the group. For an association: the settings at the places that the resources declare or have
+  /// created.
   [[nodiscard]] std::optional<Found> find(const Group& group) const {
     if (group.subject != Subject::kAssociation) {
       const auto it = found_.find({group.subject, group.name});
@@ -249,7 +250,7 @@ class Planner {
     return {rows.complete(), rows.health == acct::Rows<Key, Row>::Health::kStale, rows.requested_at, rows.error};
   }
 
-  /// Returns the first list that the subject needs and that is incomplete, or nullopt. Requires a view.
+  /// Returns the first incomplete list among the lists that the subject needs, or nullopt. Requires a view.
   [[nodiscard]] std::optional<ListState> incomplete(Subject subject) const {
     const acct::View& view = *observed_.view;
     std::vector<ListState> needed{state_of(view.qos)};
@@ -300,8 +301,8 @@ class Planner {
     return &it->second;
   }
 
-  /// True if a resource of the group created the existing entity: its status recorded the creation, and the creation did not
-  /// fail with kConflict, which would mean that somebody else had created the entity.
+  /// True if a resource of the group created the existing entity: the status of the resource recorded the creation, and the
+  /// creation did not fail with kConflict. kConflict would mean that somebody else had created the entity.
   [[nodiscard]] bool was_created(const Group& group) const {
     const plan::Outcome* refused = failure(create_id(group));
     return (refused == nullptr || refused->error->code != core::ErrorCode::kConflict) &&
@@ -318,7 +319,7 @@ class Planner {
     const Known state = known(claim.subject);
     if (state == Known::kForAWhile) {
       out_.wake_after(kShortAbsence, "slurmdbd is away");
-      // The owner must record what another resource hands over, even if slurmdbd does not answer.
+      // The owner must record what it takes over from another resource, even if slurmdbd does not answer.
       const bool told = api::find_condition(claim.conditions, api::kConditionSynced) != nullptr;
       if (told && std::ranges::all_of(group.claims, [&](const Claim* other) { return handed_over(*other, claim); })) return;
     }
@@ -385,7 +386,7 @@ class Planner {
     return acct::entity_name_problem(entity_kind(entity.subject), entity.name);
   }
 
-  /// Copies the id and settings from the status of other resources, before these drop them.
+  /// Copies the id and settings from the status of other resources, before these resources drop them.
   static void take_over(const Claim& claim, const Group& group, Draft& draft) {
     draft.id = group.noted;
     draft.owns = draft.owns || group.noted != 0;
@@ -450,8 +451,8 @@ class Planner {
     }
   }
 
-  /// Reports associations for partitions that do not exist. They are written all the same, because the partitions may come
-  /// later.
+  /// Reports associations for partitions that do not exist. The associations are written nevertheless, because the partitions
+  /// might be created later.
   void check_partitions(const Settings& settings, Draft& draft) const {
     std::set<std::string> absent;
     for (const acct::Place& place : places_of(settings)) {
@@ -468,11 +469,11 @@ class Planner {
 
   [[nodiscard]] bool is_ours(const Claim& claim, const Group& group) const {
     if (!group.found || group.noted == group.found->id || claim.adoption == api::Adoption::kAdopt) return true;
-    // The SlurmAccount owns the association of its account, and the SlurmAssociation declares the settings.
+    // The SlurmAccount owns the association of its account. The SlurmAssociation only declares settings of this association.
     return of_declared_account(claim);
   }
 
-  /// True if the claim is for the association of an account that a SlurmAccount owns.
+  /// True if the claim is for an account's own association, and a SlurmAccount owns this association.
   [[nodiscard]] bool of_declared_account(const Claim& claim) const {
     if (claim.subject != Subject::kAssociation) return false;
     const EntityName entity = entity_of(claim);
@@ -496,7 +497,8 @@ class Planner {
   }
 
   void enforce(const Claim& claim, const Group& group, Settings wanted, Draft draft) {
-    // A SlurmAccount declares in which clusters its account is. A SlurmAssociation only declares settings of the account there.
+    // A SlurmAccount declares in which clusters its account exists. A SlurmAssociation only declares settings of the account in
+    // these clusters.
     if (claim.subject == Subject::kAssociation && entity_of(claim).subject == Subject::kAccount) {
       std::erase_if(wanted, [](const auto& each) { return acct::without_place(each.first) == acct::kAssociation; });
     }
@@ -518,7 +520,7 @@ class Planner {
     const Settings found = group.found ? group.found->settings : Settings{};
     Writable now = writable(claim, std::move(wanted), found, names_, declared_);
     if (now.hold) {
-      draft.capacity_limits = claim.capacity_limits;  // The new values are not in force.
+      draft.capacity_limits = claim.capacity_limits;  // The new values are not in force yet.
       draft.wrong = !now.coming;
       draft.reason = std::move(now.reason);
       draft.message = std::move(now.message);
@@ -565,7 +567,8 @@ class Planner {
       const auto place = acct::place_of(setting);
       const std::string_view field = acct::without_place(setting);
       if (place) {
-        // slurmdbd deletes settings together with their association. A default account cannot be reset, only replaced.
+        // slurmdbd deletes the settings of an association together with the association. A default account cannot be reset,
+        // only replaced.
         if (field == acct::kDefaultAccount) continue;
         if (field == acct::kAssociation && (!claim.deletes() || of_account)) continue;
         const std::string association = place->setting(acct::kAssociation);
@@ -581,8 +584,8 @@ class Planner {
     }
   }
 
-  /// Reports whether another resource also declares the setting: the SlurmAccount or SlurmUser if the claim is a
-  /// SlurmAssociation, and else a SlurmAssociation. The claim must not reset such a setting.
+  /// Reports whether another resource also declares the setting. For a SlurmAssociation, this is the SlurmAccount or SlurmUser.
+  /// For a SlurmAccount or SlurmUser, this is a SlurmAssociation. The claim must not reset such a setting.
   [[nodiscard]] bool declared_elsewhere(const Claim& claim, const std::string& setting) const {
     if (claim.subject == Subject::kQos) return false;
     if (claim.subject == Subject::kAccount && acct::without_place(setting) == acct::kAssociation) return false;
@@ -592,8 +595,8 @@ class Planner {
            std::ranges::any_of(all->second, [&](const auto& each) { return each.second.contains(setting); });
   }
 
-  /// If a user has no default account in a cluster, makes the first association the default: without one, the user cannot
-  /// submit jobs.
+  /// If a user has no default account in a cluster, makes the account of the first association the default. A user without a
+  /// default account cannot submit jobs.
   void add_default_account(const Claim& claim, const Settings& own, Settings& target) const {
     std::vector<std::string> accounts;
     Settings found = own;
@@ -620,8 +623,8 @@ class Planner {
     }
   }
 
-  /// If a SlurmAssociation deletes the association in the user's default account, makes another account the default: slurmdbd
-  /// deletes the association in the default account only if it is the user's last one in the cluster.
+  /// If a SlurmAssociation deletes the association in the user's default account, makes another account the default. slurmdbd
+  /// deletes an association in the default account only if it is the user's last association in the cluster.
   void replace_default(const Claim& claim, Settings& changes) const {
     if (claim.subject != Subject::kAssociation) return;
     const EntityName entity = entity_of(claim);
@@ -645,7 +648,7 @@ class Planner {
     changes.merge(added);
   }
 
-  /// Removes and returns the lists that would become empty. They cannot be written, because slurmrestd ignores empty lists.
+  /// Removes and returns the lists that would become empty. slurmrestd ignores empty lists, so these lists cannot be written.
   static std::vector<std::string> remove_stuck(const Group& group, const Settings& found, Settings& target) {
     std::vector<std::string> stuck;
     std::erase_if(target, [&](const auto& each) {
@@ -674,7 +677,8 @@ class Planner {
            names + ". Run: sacctmgr modify " + word + " " + entity.name + where + " set qos=";
   }
 
-  /// Adds the write of `target`. `left`: the settings that differ in slurmdbd. `was_there`: the status recorded an id before.
+  /// Adds the write of `target`. `left`: the settings that differ from `target` in slurmdbd. `was_there`: the status had an id
+  /// before.
   void write(const Claim& claim, const Group& group, const Settings& target, const std::vector<acct::Difference>& left,
              bool was_there, Draft& draft) {
     const bool create = !group.found;
@@ -696,7 +700,7 @@ class Planner {
     draft.reason = "Writing";
     draft.message = before;
     if (const plan::Outcome* failed = failure(id)) tell_failure(*failed, draft);
-    // Several requests write an account or user. If one fails, the changes of earlier requests stay.
+    // An account or user is written by several requests. If one request fails, the changes of earlier requests stay.
     if (draft.reason == "WriteFailed" && !create && group.subject != Subject::kQos)
       draft.message += ". Still different in slurmdbd: " + before;
     plan::ActPtr act = group.subject == Subject::kQos
@@ -734,7 +738,7 @@ class Planner {
 
   void yield_to_owner(const Claim& claim, const Group& group) {
     Draft draft;
-    // Keep the id in this status until the owner's status has it.
+    // The id stays in this status until the owner's status has the id.
     if (!handed_over(claim, *group.owner)) {
       draft.id = claim.id;
       draft.owns = true;
@@ -755,7 +759,7 @@ class Planner {
       const std::string owner = words.resource.kind + " " + group.owner->object->meta.name;
       if (group.owner->parse_error.empty() && !group.owner->enforces())
         return let_go(claim, group, owner + " only observes the " + word, "policy of " + owner + " is Observe");
-      // Somebody may have deleted the QOS, account or user, and may have created it again.
+      // Somebody might have deleted the QOS, account or user, and might have created it again.
       const bool gone = known(claim.subject) == Known::kYes &&
                         (!group.found || (claim.id != 0 ? group.found->id != claim.id : !was_created(group)));
       if (handed_over(claim, *group.owner) || gone) return let_go(claim, group, owner + " has the " + word + " now", "");
@@ -797,7 +801,7 @@ class Planner {
                : slurm::use_of_entity(entity_kind(group.subject), group.name, made_places(claim), *observed_.view);
   }
 
-  /// Returns the act that deletes what the claim declares, or null without evidence that nobody uses it.
+  /// Returns the act that deletes the declared entity. Null: there is no evidence that nobody uses the entity.
   [[nodiscard]] plan::ActPtr deletion(const Group& group, const Claim& claim) const {
     if (group.subject == Subject::kAssociation) {
       Settings resets, changes;
@@ -839,7 +843,7 @@ class Planner {
       if (failure(delete_id(group)) == nullptr) {
         lane.then();
         lane.add(event(claim, "Normal", std::string(texts(group.subject).deleted), "Delete", group.text() + " was deleted"));
-        // The removal of the finalizer deletes the object, so its status is not written.
+        // When the finalizer is removed, the object is deleted, so its status is not written.
         lane.then();
         return add_release(lane, claim, "the " + std::string(texts(group.subject).word) + " is deleted");
       }
@@ -902,7 +906,7 @@ class Planner {
       return;
     }
     const bool synced = draft.synced == api::ConditionStatus::kTrue;
-    // If a drift is corrected in this pass, only an event reports it, and the status does not change.
+    // If this pass corrects a drift, only an event reports the drift, and the status does not change.
     const bool quiet = draft.write && draft.reason == "Writing" && claim.id == draft.id && draft.owns && claim.applied &&
                        *claim.applied == json_from(draft.applied) &&
                        json_from(claim.capacity_limits) == json_from(draft.capacity_limits) &&
@@ -940,7 +944,7 @@ class Planner {
 
   const Observed& observed_;
   plan::Plan out_;
-  /// The resources that declare settings of an account or user or of its associations, each with these settings.
+  /// Maps an account or user to the resources that declare settings for it or its associations, each with these settings.
   using Declarations = std::map<EntityName, std::vector<std::pair<const Claim*, Settings>>>;
   std::map<std::pair<Subject, std::string>, Found> found_;
   Declarations inline_declarations_;       ///< Declared by SlurmAccounts and SlurmUsers.

@@ -21,7 +21,7 @@ class Check {
   Writable run() {
     tres();
     if (claim_.subject == Subject::kQos) {
-      // If slurmdbd already has this list, the resource of another QOS in the cycle reports the mistake.
+      // If slurmdbd already has this list, the mistake is in another QOS of the cycle, whose resource reports it.
       if (const auto own = out_.settings.find("Preempt");
           own != out_.settings.end() && !acct::differences({{own->first, own->second}}, found_).empty())
         report(preempt_ring(), true, "Invalid", "spec.preempt: a QOS cannot preempt itself, not even through others: ", {});
@@ -55,8 +55,8 @@ class Check {
   }
 
  private:
-  /// Reports the `absent` names. `hold`: without them, nothing may be written. The condition has the reason of the first report
-  /// with `hold`, or else of the first report. Its message has all reports.
+  /// Reports the `absent` names. `hold`: without these names, no setting may be written. The condition has the reason of the
+  /// first report with `hold`, or else of the first report. The message of the condition has all reports.
   void report(const std::vector<std::string>& absent, bool hold, std::string_view reason, const std::string& message,
               std::optional<Subject> declares, std::string_view after = "") {
     if (absent.empty()) return;
@@ -136,7 +136,7 @@ class Check {
     if (const auto own = out_.settings.find("Preempt"); qos == claim_.name && own != out_.settings.end())
       return own->second.get<std::set<std::string>>();
     const auto of = names_.preempts.find(qos);
-    // If the claim does not declare this list, it does not write the list either.
+    // If the claim does not declare this list, the operator does not write the list either.
     return of == names_.preempts.end() || qos == claim_.name ? std::set<std::string>{} : of->second;
   }
 
@@ -162,7 +162,7 @@ class Check {
       const std::string account = place->account.empty() ? entity_of(claim_).name : place->account;
       const bool there = names_.accounts.contains({place->cluster, account});
       if (there && !names_.leaving.contains({place->cluster, account})) return false;
-      // Without `clusters`, an association is in the clusters that have the account.
+      // An association that names no clusters is made in the clusters that have the account.
       const bool elsewhere =
           std::ranges::any_of(names_.accounts, [&](const auto& other) { return other.first.second == account; });
       if (!elsewhere || names_cluster(*place)) absent.insert(account);
@@ -170,7 +170,7 @@ class Check {
     });
     const bool none =
         std::ranges::none_of(out_.settings, [](const auto& each) { return acct::place_of(each.first).has_value(); });
-    // A new user waits for the account that is to be its default, if a resource declares that account.
+    // If a resource declares the account that is to be the default of a new user, the user waits for this account.
     const bool waits =
         !names_.users.contains(claim_.name) && absent.contains(first) && declared_.contains({Subject::kAccount, first});
     report(
@@ -207,8 +207,8 @@ class Check {
     return out;
   }
 
-  /// Removes the QOS in `absent`. If that empties a list, nothing is written, because an association with an empty list can use
-  /// all QOS of its parent. Nor is anything written if a user's list lacks the default QOS that remains.
+  /// Removes the QOS in `absent`. If this empties a list, nothing is written, because an association with an empty list can use
+  /// all QOS of its parent. Nothing is written either if a user's list lacks the default QOS that remains.
   void qos(const std::set<std::string>& absent) {
     bool hold = false;
     for (auto it = out_.settings.begin(); it != out_.settings.end();) {
@@ -226,8 +226,8 @@ class Check {
     report({absent.begin(), absent.end()}, hold, "QosMissing", "slurmdbd has no QOS ", Subject::kQos);
   }
 
-  /// Reports associations of users whose list of QOS lacks their default QOS. Slurm refuses such a list, and would create a new
-  /// user without the association.
+  /// Reports users' associations whose list of QOS lacks the default QOS of the association. Slurm refuses such a list, and
+  /// would create a new user without the association.
   void default_qos() {
     std::set<std::string> wrong;
     for (const auto& [setting, list] : out_.settings) {
@@ -241,7 +241,7 @@ class Check {
            {}, ". Add it to the list, or set defaultQOS to one of the list. Until then nothing of this object is written");
   }
 
-  /// Returns the default QOS of a user's association if its list of QOS lacks it. Otherwise returns "".
+  /// Returns the default QOS of a user's association if the association's list of QOS lacks it. Otherwise returns "".
   [[nodiscard]] std::string not_listed(const acct::Place& place) const {
     const auto list = out_.settings.find(place.setting(acct::kQosList));
     if (list == out_.settings.end() || list->second.empty()) return {};
@@ -249,11 +249,11 @@ class Check {
     return std::ranges::find(list->second, Json(qos)) == list->second.end() ? qos : std::string();
   }
 
-  /// Returns the default QOS that an association of a user will have, either set on itself or inherited. "": none.
+  /// Returns the default QOS that a user's association will have, either its own or an inherited one. "": none.
   [[nodiscard]] std::string default_qos_of(const acct::Place& place) const {
     const std::string setting = place.setting(acct::kDefaultQos);
     if (const auto wanted = out_.settings.find(setting); wanted != out_.settings.end()) return wanted->second;
-    // This pass resets a default QOS that the resource no longer declares, so it does not count.
+    // A default QOS that the resource no longer declares is reset in this pass, so it does not count.
     const auto own = found_.find(setting);
     if (own != found_.end() && own->second != "" && !applied_settings(claim_).contains(setting)) return own->second;
     std::string account = place.account;

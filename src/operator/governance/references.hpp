@@ -36,13 +36,13 @@ struct Names {
   std::map<std::pair<std::string, std::string>, AccountRow> accounts;  ///< By cluster and account.
 };
 
-/// The subjects and names that resources declare, except resources that are being deleted or only observe.
+/// The subjects and names that resources declare. Leaves out resources that only observe or are being deleted.
 using Declared = std::set<std::pair<Subject, std::string>>;
 
-/// The settings that can be written now, and what is missing for the others.
+/// The settings that can be written now, and what is missing for the other settings.
 struct Writable {
   slurm::accounting::Settings settings;
-  bool hold = false;            ///< Nothing may be written yet.
+  bool hold = false;            ///< No setting may be written yet.
   std::string reason, message;  ///< What is missing, for the condition Synced. "": nothing.
   bool coming = false;          ///< True if other resources declare all missing names.
 };

@@ -64,11 +64,11 @@ class Reader {
 
   void refuse(const std::string& path, const std::string& why) {
     const std::string problem = path + ": " + why;
-    // An association is read once for each of its clusters, so the same problem may be found several times.
+    // An association is read once for each of its clusters, so the same problem can occur several times.
     if (problems.find(problem) == std::string::npos) problems += (problems.empty() ? "" : "; ") + problem;
   }
 
-  /// Reads those members of `json` that are among `fields`. `place`: the prefix of the names of their settings.
+  /// Reads the members of `json` that `fields` lists. `place`: the prefix of the names of the settings.
   template <std::size_t N>
   void members(const Json& json, const std::string& above, const std::array<QosField, N>& fields,
                const std::string& place = "") {
@@ -224,7 +224,7 @@ std::set<slurm::accounting::Place> default_places(const Settings& settings, cons
     const auto place = slurm::accounting::place_of(setting);
     if (!place || slurm::accounting::without_place(setting) != slurm::accounting::kAssociation || value != true) continue;
     if (place->account != account) continue;
-    // The association for all partitions has precedence. Its partition is "".
+    // The association for all partitions takes precedence. The name of its partition is "", which sorts first.
     const auto [it, added] = by_cluster.emplace(place->cluster, *place);
     if (!added && place->partition < it->second.partition) it->second = *place;
   }
@@ -279,7 +279,8 @@ core::Result<DeclaredQos> declared(const api::SlurmQosSpec& spec) {
     }
     reader.out.settings[setting] = std::move(value);
   }
-  // With the flag Relative, Slurm reads the TRES limits of a QOS as percentages of the cluster, so they follow the capacity.
+  // With the flag Relative, Slurm reads the TRES limits of a QOS as percentages of the cluster. So these limits already follow
+  // the capacity.
   const auto flags = reader.out.settings.find("Flags");
   if (flags != reader.out.settings.end() && std::ranges::find(flags->second, Json("Relative")) != flags->second.end()) {
     for (const auto& [setting, limit] : reader.out.capacity)

@@ -33,17 +33,17 @@ struct DeclaredQos {
 /// Returns what the spec declares. Error: kInvalid, with the path of the invalid field.
 [[nodiscard]] core::Result<DeclaredQos> declared(const api::SlurmQosSpec& spec);
 
-/// Returns the settings that the spec declares: those of the account, and those of its associations in the `clusters` that it
-/// names, or in all `clusters` if it names none. Error: kInvalid, with the path of the invalid field.
+/// Returns the settings that the spec declares: those of the account, and those of the account's associations in the `clusters`
+/// that the spec names, or in all `clusters`. Error: kInvalid, with the path of the invalid field.
 [[nodiscard]] core::Result<slurm::accounting::Settings> declared(const api::SlurmAccountSpec& spec,
                                                                  const std::set<std::string>& clusters);
 
-/// Returns the settings of a user and its associations, with a default account only if the spec names one. Error: kInvalid,
-/// with the path of the invalid field, also for two associations at one place and for a default account without an association.
+/// Returns the settings of a user and its associations. A default account is included only if the spec names one. Error:
+/// kInvalid, with the path of the field, also for two associations at one place and for a default account in no association.
 [[nodiscard]] core::Result<slurm::accounting::Settings> declared(const api::SlurmUserSpec& spec,
                                                                  const std::set<std::string>& clusters);
 
-/// Returns the settings of an association in the clusters that the spec names, or in all. Error: kInvalid, with the field.
+/// Returns the settings of an association in the `clusters` that the spec names, or in all. Error: kInvalid, with the field.
 [[nodiscard]] core::Result<slurm::accounting::Settings> declared(const api::SlurmAssociationSpec& spec,
                                                                  const std::set<std::string>& clusters);
 

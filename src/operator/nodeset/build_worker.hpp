@@ -1,7 +1,7 @@
 // Builds the pod of a worker, compatible with the workers of the Go operator v1.2.1.
 //
 // The pod is built once per pass without an ordinal, and then completed for each worker. A change of the built pod does not
-// replace workers, because no template hash includes the pod. api/revision.hpp says which changes replace workers.
+// replace workers, because template hashes do not include the pod. api/revision.hpp says which changes replace workers.
 //
 // Folder src/operator/nodeset: the controller of NodeSets, which manages workers. The folder uses operator/common, and no other
 // controller.
@@ -46,7 +46,7 @@ std::string terminating_reason(std::string_view pod_uid);
 /// Taints (NoExecute) that Kubernetes sets on a node whose kubelet does not respond. Workers tolerate these taints, because
 /// slurmd might still run. Only Slurm's reports show whether slurmd is lost as well.
 inline constexpr std::array<std::string_view, 2> kLostHostTaints{kube::kTaintNotReady, kube::kTaintUnreachable};
-/// True if the user's tolerations tolerate this taint with the effect NoExecute, even if only for a limited time.
+/// True if the user's tolerations tolerate this taint with the effect NoExecute. A toleration for a limited time also counts.
 bool tolerates(const core::Json& tolerations, std::string_view taint);
 /// Returns a toleration of the taint (NoExecute) without a time limit.
 core::Json toleration_of(std::string_view taint);
@@ -57,13 +57,13 @@ core::Json toleration_of(std::string_view taint);
 /// Quotes the text as one word for a shell.
 std::string shell_word(std::string_view text);
 
-/// Returns the name of the claim that a worker gets from one of spec.volumeClaimTemplates. StatefulSets name claims alike.
+/// Returns the name of the claim that a worker gets from one of spec.volumeClaimTemplates. StatefulSets use the same names.
 std::string claim_name(const core::Json& claim_template, std::string_view pod);
 /// Returns the owner reference to the NodeSet, for claims that are deleted with it. The reference has no blockOwnerDeletion.
 core::Json claim_owner(const kube::ObjectMeta& nodeset);
 /// Returns the claim that a worker gets from one of spec.volumeClaimTemplates.
 core::Json worker_claim(const core::Json& claim_template, const Observed& in, std::string_view pod);
-/// Returns what is wrong with spec.volumeClaimTemplates, with the field's path; "" if nothing is.
+/// Returns the problem of spec.volumeClaimTemplates, with the path of the field. "": there is no problem.
 std::string claim_templates_problem(const api::NodeSetSpec& spec);
 
 /// Returns why the slurmd of workers might register under another name than slurm_node_name(), and what the user should write

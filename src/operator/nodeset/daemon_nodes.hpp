@@ -65,7 +65,7 @@ inline constexpr std::size_t kPodNamePrefix = 52;
 /// name, even if both names are long.
 [[nodiscard]] std::string daemon_pod_name(std::string_view nodeset, std::string_view kube_node);
 
-/// Returns the place of a pod of the NodeSet, even if another program created the pod. nullopt: the pod is not a worker.
+/// Returns the place of a pod of the NodeSet. Another program might have created the pod. nullopt: the pod is not a worker.
 [[nodiscard]] std::optional<SlotKey> place_of(const kube::PodRecord& pod, std::string_view nodeset);
 
 using KubeNodes = std::vector<std::shared_ptr<const kube::NodeRecord>>;

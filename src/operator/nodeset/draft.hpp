@@ -39,7 +39,7 @@ class Draft {
   bool step(plan::Lane& lane, plan::StepId id, std::string reason, plan::ActPtr act) {
     return step(lane, {std::move(id), std::move(reason), std::move(act)});
   }
-  /// Marks a step as still wanted although this pass does not contain it, so that an earlier failure of it is not forgotten.
+  /// Marks a step as still wanted although this pass does not contain the step, so that its earlier failure is not forgotten.
   void wish(const plan::StepId& id);
   /// Marks a step as wanted in this pass. Returns false if it failed recently and has to wait for a later pass.
   [[nodiscard]] bool wish_now(const plan::StepId& id);
@@ -52,11 +52,11 @@ class Draft {
 
   /// Reports an event in the lane "event".
   void event(std::string_view type, std::string_view reason, std::string_view action, std::string note);
-  /// Reports an event about a state that lasts: once, and again every ten minutes.
+  /// Reports an event about a state that lasts. Repeats the event every ten minutes.
   void lasting_event(std::string_view type, std::string_view reason, std::string_view action, std::string note);
   /// Reports a problem that users have to solve. If several problems have the same reason, only the first gets an event.
   void wrong(std::string_view reason, std::string message, std::string_view action = "Sync");
-  /// Reports something that will be done without a user's help, but takes time.
+  /// Reports something that takes time, but will be done without a user's help.
   void waiting(std::string_view reason, std::string message);
   void waiting(const Wait& wait);
   /// Adds a problem without an event.

@@ -1,6 +1,6 @@
-// With scalingMode DaemonSet, detects that many Kubernetes nodes stop matching the NodeSet at once. The list of nodes is then
-// in doubt, and must not end workers: it might come from a restored etcd or from a relist with wrong data. Nodes that stop
-// matching one after the other cause no doubt.
+// With scalingMode DaemonSet, detects that many Kubernetes nodes stop matching the NodeSet at once. The list of nodes might
+// then come from a restored etcd or from a relist with wrong data, so it must not end workers. Nodes that stop matching one
+// after the other cause no doubt.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ struct NodeLoss {
   std::string since{};
   bool confirmed = false;
   [[nodiscard]] bool any() const { return before > 0; }
-  /// True if it is no sufficient reason for the deletion of a worker that its node does not match.
+  /// True while the operator must not delete a worker only because the Kubernetes node of the worker does not match.
   [[nodiscard]] bool holds() const { return any() && !confirmed; }
   /// Returns the message of the condition: "only 1 of 6 ...". told_loss() parses it.
   [[nodiscard]] std::string text() const;

@@ -1,4 +1,4 @@
-// The controller of NodeSets. A key is the "ns/name" of a NodeSet. declaration.cpp says which changes wake the controller.
+// The controller of NodeSets. It reconciles each NodeSet by its "ns/name". declaration.cpp lists the changes that wake it.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct Options {
   std::string worker_priority_class = {};        ///< Priority class if the NodeSet names none. "": the cluster's default.
   /// Keys of taints that announce the end of a Kubernetes node.
   std::vector<std::string> drain_taints{api::kDrainTaints.begin(), api::kDrainTaints.end()};
-  /// Types of Kubernetes node conditions. If a cordon causes a drain, the messages of these conditions are added to its reason.
+  /// Types of Kubernetes node conditions whose messages are added to the reason of a drain that a cordon causes.
   std::vector<std::string> propagated_conditions = {};
 };
 

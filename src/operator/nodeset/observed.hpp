@@ -47,7 +47,7 @@ struct ControllerView {
   bool topology_goes = false;      ///< A topology.yaml from an earlier spec.topology still exists.
   std::optional<Places> places{};  ///< The places that the user's topology file assigns to workers: see read_places.
   bool contains_jobs = true;       ///< PrologFlags in slurm.conf has Contain, as far as is known.
-  /// Workers mount a copy of the key `slurm_key`. Whether this copy exists. kAbsent only if the original does not exist either.
+  /// Whether the copy of `slurm_key` that workers mount exists. kAbsent only if the original does not exist either.
   kube::Presence key = kube::Presence::kUnknown;
 };
 
@@ -68,10 +68,10 @@ struct SeenPod {
     bool scale_in;          ///< The drain is for a scale-in.
   };
   std::optional<Drain> drain{};
-  bool not_drained = false;  ///< Slurm has reported that the node has no such drain.
+  bool not_drained = false;  ///< Slurm has reported that the operator has not drained the node for a deletion.
 };
 
-/// A time that another machine reported by its own clock, which may differ from the operator's clock.
+/// A time that another machine reported by its own clock, which can differ from the operator's clock.
 struct Told {
   core::WallTime at;
   core::MonoTime since;  ///< When the operator first saw the time.
@@ -107,7 +107,7 @@ struct ClaimNote {
 };
 
 /// Records since when the operator has seen each state that lasts. The times come from the operator's own clock, because the
-/// clock of the API server may differ. The times are lost when the operator restarts, which only causes a delay.
+/// clock of the API server can differ. The times are lost when the operator restarts, which only causes a delay.
 struct Seen {
   std::optional<core::MonoTime> podless_since;          ///< Since when a NodeSet that is being deleted has no pod.
   std::map<std::string, SeenPod, std::less<>> workers;  ///< The pods of the last observation, by uid.
@@ -164,7 +164,7 @@ struct Observed {
 
   kube::ObjectPtr object;  ///< The NodeSet as stored. Null: the NodeSet is gone, and no other fact is set.
   api::NodeSet nodeset;    ///< The parsed `object`.
-  std::string invalid;     ///< Why the spec cannot be parsed. Then `nodeset` has only controllerRef and the status.
+  std::string invalid;     ///< Why the spec cannot be parsed. In this case, `nodeset` has only controllerRef and the status.
 
   std::optional<Problem> newer;              ///< Set if the workers' image is newer than slurmctld: see slinky/releases.hpp.
   std::vector<Problem> missing;              ///< Missing Secrets and ConfigMaps that the workers' spec names.
@@ -213,7 +213,7 @@ struct Observed {
   std::optional<bool> stays;
   NodeLoss node_loss{};     ///< Only with scalingMode DaemonSet.
   std::string hash;         ///< controller-revision-hash of the wanted workers; "" if the spec cannot be parsed.
-  std::string base;         ///< The hash for workers below spec.updateStrategy.rollingUpdate.partition. "": `hash`.
+  std::string base;         ///< The hash for workers below spec.updateStrategy.rollingUpdate.partition. "": equal to `hash`.
   std::vector<Slot> slots;  ///< Sorted by place. Pods without a place are not included.
   /// By Slurm node: evidence that a slurmd, and everything that slurmd ran, has ended.
   std::map<std::string, slurm::SlurmdEnded, std::less<>> ended;

@@ -235,10 +235,10 @@ struct TemplateFeatures {
 };
 [[nodiscard]] TemplateFeatures template_features(const View& view);
 /// Returns the weight in spec.extraConf. When slurmctld is reconfigured, it resets a node's weight to the weight in the --conf
-/// with which the node's record was made. So the operator may have to set the weight again.
+/// with which the node's record was made. So the operator might have to set the weight again.
 [[nodiscard]] std::optional<std::int64_t> template_weight(const View& view);
-/// Returns the comment of the worker's node once the node has the newest template. Does not change a comment of somebody else.
-/// If the --conf of the record is unknown, the comment does not name one.
+/// Returns the comment for the worker's node when the node has the newest template. A comment of somebody else stays unchanged.
+/// If it is unknown with which --conf the record was made, the comment names no --conf.
 [[nodiscard]] std::string comment_in_place(const View& view, const Worker& worker);
 /// Returns the plan::Need to ask the API server whether it would create the pod of the worker's successor.
 [[nodiscard]] plan::Need need_template(const View& view, const Worker& worker);
@@ -295,7 +295,7 @@ void tell_name_conflicts(const View& view, const Workers& workers, const Vacanci
 /// unusable.
 [[nodiscard]] std::set<SlotKey> prepare_claims(const View& view, const Vacancies& vacancies, Draft& draft);
 /// Marks the claims that are to be deleted with a worker that is scaled in. Returns true if all these claims are marked, so
-/// that the pod may be deleted. After the deletion, only the marks show that the claims are not kept for a successor.
+/// that the pod is allowed to be deleted. After the deletion, only the marks show that the claims are not kept for a successor.
 [[nodiscard]] bool give_up_claims(const View& view, const Worker& worker, Draft& draft);
 /// Adds to the intent the remaining changes to the claims of a worker that is deleted.
 void intend_for_claims(const View& view, const Worker& worker, plan::Intent& intent);
@@ -344,8 +344,8 @@ void tell_restored(const View& view, const Workers& workers, const api::StringMa
 void restore_drains(const View& view, Draft& draft);
 
 // attributes.cpp
-/// Sets the features and topology of the workers' Slurm nodes as their Kubernetes nodes require. Also sets what the newest
-/// template changes in place.
+/// Sets the features and topology of the workers' Slurm nodes as their Kubernetes nodes require. Also sets the attributes that
+/// the newest template changes without new pods.
 void keep_attributes(const View& view, const Workers& workers, Draft& draft);
 /// True if the Slurm node of a ready worker that stays has features of another Kubernetes node, or lacks features of its own
 /// Kubernetes node. Jobs can require these features. False if setting the features has failed.
@@ -358,8 +358,8 @@ void keep_attributes(const View& view, const Workers& workers, Draft& draft);
 // slurm_states.cpp
 /// Returns the Slurm nodes that are drained in this pass.
 [[nodiscard]] NodeNames drain_nodes(const View& view, const Workers& workers, const Vacancies& vacancies, Draft& draft);
-/// Ends the jobs on the Slurm nodes of pods that are gone. Requires that the pod or its Kubernetes node is certainly gone and
-/// that Slurm has not noticed. Returns the Slurm nodes of these pods, even while the API server has not answered about a pod.
+/// Ends the jobs on the Slurm nodes of pods that are gone, if the pod or its Kubernetes node is certainly gone and Slurm has
+/// not noticed that. Returns the Slurm nodes of these pods, even while the API server has not answered about a pod.
 [[nodiscard]] NodeNames end_gone_nodes(const View& view, Draft& draft);
 void resume_workers(const View& view, const Workers& workers, Draft& draft);
 void keep_metadata(const View& view, const Workers& workers, Draft& draft);
@@ -431,8 +431,8 @@ enum class Rolls {
   kYes,
 };
 [[nodiscard]] Rolls newest_revision_rolls(const View& view);
-/// Returns when the newest template became the newest. Empty: it has no ControllerRevision yet, or its ControllerRevision does
-/// not say, because an earlier release of the operator wrote it.
+/// Returns when the newest template became the newest. Empty: the template has no ControllerRevision yet, or an earlier release
+/// of the operator wrote the ControllerRevision without this time.
 [[nodiscard]] std::optional<core::WallTime> newest_revision_since(const View& view);
 /// Returns free ordinals in the order in which workers are created. First come the ordinals whose Slurm records are kept for
 /// the next worker, as during an update. Then come the other ordinals from the lowest.
@@ -468,10 +468,10 @@ class FreeOrdinals {
 
 /// True if the pod has the label that the PodDisruptionBudget selects, so that no eviction is allowed.
 [[nodiscard]] bool is_protected(const kube::PodRecord& pod);
-/// Returns whether jobs run on the worker. Empty: unknown. While Slurm does not answer, jobs that it reported last still count,
-/// but their absence does not.
+/// Returns whether jobs run on the worker. Empty: unknown. While Slurm does not answer, returns true if jobs ran on this worker
+/// according to Slurm's last answer, and otherwise empty.
 [[nodiscard]] std::optional<bool> runs_jobs(const View& view, const Slot& worker);
-/// Whether a worker needs protection from evictions, and when that may change.
+/// Whether a worker needs protection from evictions, and when this might change.
 struct Protection {
   std::optional<bool> wanted{};  ///< Empty: unknown, so the protection stays as it is.
   std::optional<Change> change{};
@@ -520,8 +520,8 @@ enum class OldRecord {
   kAwaitsDown,    ///< The record is deleted first, once slurmctld has noticed that the previous slurmd is gone.
   kAwaitsNote,    ///< The record is deleted first, once the status has the drain that others set on it.
 };
-/// Returns what happens to an old record that has the name of a worker to be created. Slurm ignores the --conf of a slurmd if
-/// it already has the node.
+/// Returns what happens to an old record that has the name of a worker to be created. While Slurm has the record, it ignores
+/// the --conf of the slurmd, so a record with another --conf must be deleted first.
 [[nodiscard]] OldRecord judge_old_record(const View& view, const std::string& node);
 
 }  // namespace op::nodeset

@@ -11,7 +11,7 @@
 namespace op::nodeset {
 
 /// The environment variable of the slurmd container that holds the expected name. The variable is set only with host
-/// networking. Without the variable, slurmd would then use the host name of the machine, which can differ from the name of the
+/// networking, because slurmd would otherwise use the host name of the machine, which can differ from the name of the
 /// Kubernetes node.
 inline constexpr std::string_view kWorkerName = "WORKER_NAME";
 

@@ -1,6 +1,6 @@
 // The places of a NodeSet. For each place, a Slot has the worker's pod, Slurm node, Kubernetes node, jobs and prospect, and the
-// evidence that the worker may be deleted. conclude() computes the slots from the observed facts. fates.cpp decides what
-// happens to a worker.
+// evidence that allows the deletion of the worker. conclude() computes the slots from the observed facts. fates.cpp decides
+// what happens to a worker.
 #pragma once
 
 #include <compare>

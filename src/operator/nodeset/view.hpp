@@ -69,9 +69,9 @@ class View {
 
   /// True if Slurm has answered completely. This suffices for the status, and for acts that are checked when they are sent.
   [[nodiscard]] bool slurm_known() const { return slurm_known_; }
-  /// True if Slurm's answer is so recent that a node or job that is missing in it does not exist. If this is false and
-  /// something is to be done, plan again after kFreshAgain, because a later answer with the same content does not wake the
-  /// NodeSet.
+  /// True if Slurm's answer is so recent that a node or job that is missing in the answer does not exist. If slurm_fresh() is
+  /// false and something is to be done, plan again after kFreshAgain, because a later answer with the same content does not
+  /// wake the NodeSet.
   [[nodiscard]] bool slurm_fresh() const { return slurm_fresh_; }
   /// While Slurm does not answer, returns how much longer the status shows Slurm's last answer. The status shows it for a while
   /// because a restart of slurmctld does not change the workers. Zero or less: the answer is too old, or there is none. Empty:
@@ -103,7 +103,7 @@ class View {
   /// True if the record's comment or feature shows that a worker of this NodeSet, or of an earlier NodeSet of the same name,
   /// made it.
   [[nodiscard]] bool is_own_record(const slurm::Node& record) const;
-  /// Returns the place whose worker has this name in Slurm. nullopt: no place of ours.
+  /// Returns the place whose worker has this name in Slurm. nullopt: none of our places.
   [[nodiscard]] std::optional<SlotKey> place_of(std::string_view node) const;
   /// Returns the other NodeSet whose worker has or will have the name. Null: there is none.
   [[nodiscard]] const Rival* rival_of(std::string_view node) const;
