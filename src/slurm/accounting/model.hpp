@@ -76,7 +76,7 @@ struct JobUse {
   std::int64_t id = 0;
   std::string cluster, qos, account, user, partition;  ///< `qos` and `partition` of a job that waits may be lists.
   std::set<std::string> states{};
-  /// Counts COMPLETING jobs, because Slurm may still requeue them (for their exit code, or as jobs of scrontab).
+  /// True also for a COMPLETING job, because Slurm can still requeue it (because of its exit code, or as a job of scrontab).
   [[nodiscard]] bool unfinished() const {
     return states.contains("PENDING") || states.contains("RUNNING") || states.contains("SUSPENDED") ||
            states.contains("COMPLETING");
@@ -92,7 +92,7 @@ struct Cluster {
   friend bool operator==(const Cluster&, const Cluster&) = default;
 };
 [[nodiscard]] core::Json to_json(const Cluster& cluster);
-/// Reads what to_json wrote.
+/// Parses the output of to_json().
 [[nodiscard]] Cluster read_cluster(const core::Json& json);
 
 }  // namespace slurm::accounting

@@ -1,4 +1,4 @@
-// The lists of an accounting database as they were last read. Data only: lists.hpp polls them.
+// The lists of an accounting database as they were last read. This header only defines the data; lists.hpp polls the lists.
 #pragma once
 
 #include <cstdint>

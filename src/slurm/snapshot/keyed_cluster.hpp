@@ -21,7 +21,7 @@ namespace slurm {
 class KeyedCluster {
  public:
   using KeyDone = std::function<void(core::Result<std::string> bytes)>;
-  /// Reads the key, and calls `done` once, in a later turn. An empty key counts as a missing one.
+  /// Reads the key, and calls `done` once, in a later loop iteration. An empty key counts as a missing key.
   using ReadKey = std::function<void(KeyDone done)>;
 
   KeyedCluster(core::Loop& loop, Clusters& clusters, ClusterKey cluster);
@@ -30,8 +30,8 @@ class KeyedCluster {
   KeyedCluster(const KeyedCluster&) = delete;
   KeyedCluster& operator=(const KeyedCluster&) = delete;
 
-  /// Connects to this slurmrestd with the key that `read_key` reads now. Until it is read, an earlier connection stays in use.
-  /// `user` is the user for writes (SlurmUser).
+  /// Connects to this slurmrestd with the key that `read_key` reads now. Until the key is read, an earlier connection stays in
+  /// use. `user` is the user for writes (SlurmUser).
   void connect(Endpoint endpoint, ReadKey read_key, std::string user = "slurm");
   /// Reads a missing key now, instead of some seconds later.
   void read_missing_key();

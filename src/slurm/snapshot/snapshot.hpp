@@ -23,7 +23,7 @@ struct Work {
   int jobs = 0;
   bool running = false;                    ///< At least one job is RUNNING.
   bool suspended = false;                  ///< At least one job is SUSPENDED.
-  std::optional<core::WallTime> deadline;  ///< The latest end of the running jobs. Absent if one has no limit.
+  std::optional<core::WallTime> deadline;  ///< ///< The latest end of the running jobs. Absent if a running job has no limit.
 };
 
 /// An index of the jobs by node, so that finding the jobs of a node does not visit all jobs.
@@ -100,7 +100,7 @@ using SnapshotPtr = std::shared_ptr<const Snapshot>;
 /// The time that a slurmd is given to register. slurmd tries at intervals that double up to 128 s. A slurmd whose name
 /// slurmctld refused without an error never tries again.
 inline constexpr core::Duration kRegistration{3 * 60 * 1000};
-/// The least age up to which a snapshot counts as evidence.
+/// Every complete snapshot up to this age counts as evidence.
 inline constexpr core::Duration kFresh{3000};
 /// The greatest age for evidence, unless the round itself took longer. Objects are still read live before they are destroyed.
 inline constexpr core::Duration kFreshAtMost{60000};
