@@ -89,7 +89,7 @@ struct DeleteNode final : plan::Act {
   ClusterKey cluster;
   Owner owner;
   std::string node;
-  std::string reason;  ///< ///< Slurm's reason for the node when the deletion was decided.
+  std::string reason;  ///< Slurm's reason for the node when the deletion was decided.
   std::string why;
   std::optional<NodeEvidence::Live> expected;
   std::optional<NodeEvidence> evidence;

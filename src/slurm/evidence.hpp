@@ -116,7 +116,7 @@ class SlurmdEnded final : public NodeEvidence {
 
 /// Selects what happens to jobs that still run on a drained node when the drain times out.
 enum class EndOfJobs {
-  kRequeue,  ///< ///< Jobs that can be requeued are requeued; other jobs keep running.
+  kRequeue,  ///< Jobs that can be requeued are requeued; other jobs keep running.
   kCancel,   ///< All jobs are cancelled.
 };
 [[nodiscard]] std::string_view to_string(EndOfJobs how);

@@ -33,7 +33,7 @@ enum class Owner { kOperator, kBridge, kEnlistment };
 /// A program that can hold nodes, and its installation if several installations can hold one node.
 struct Holder {
   Owner owner{};
-  std::string instance;  ///< ///< The UID of a bridge's Kubernetes cluster; "": the hold names no cluster.
+  std::string instance;  ///< The UID of a bridge's Kubernetes cluster; "": the hold names no cluster.
   Holder(Owner by, std::string of = {}) : owner(by), instance(std::move(of)) {}  // NOLINT(google-explicit-constructor)
   friend auto operator<=>(const Holder&, const Holder&) = default;
 };

@@ -71,7 +71,7 @@ struct JobDetails {
   std::string excluded_nodes;                 ///< A hostlist.
   bool external = false;                      ///< EXTERNAL_JOB: the job holds nodes, and Slurm runs nothing on them.
   std::optional<core::WallTime> submitted{};  ///< A requeue sets a later time.
-  std::optional<core::WallTime> preempted{};  ///< ///< When GraceTime began. At its end, Slurm gives the nodes to another job.
+  std::optional<core::WallTime> preempted{};  ///< When GraceTime began. At its end, Slurm gives the nodes to another job.
   friend bool operator==(const JobDetails&, const JobDetails&) = default;
 };
 /// Null if the program does not ask for details. Compares the details, not the addresses.

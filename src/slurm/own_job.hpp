@@ -41,7 +41,7 @@ struct JobWish {
 /// Identifies the submission from which a job comes.
 struct JobMark {
   Owner owner{};
-  std::string instance;  ///< ///< The installation of the owner. Several installations can share one slurmctld.
+  std::string instance;  ///< The installation of the owner. Several installations can share one slurmctld.
   std::string key;
   friend bool operator==(const JobMark&, const JobMark&) = default;
 };

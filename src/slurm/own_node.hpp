@@ -36,7 +36,7 @@ struct NodeWish {
 /// The program that created a node.
 struct NodeMark {
   Owner owner{};
-  std::string instance;  ///< ///< The installation of the owner. Several installations can share one slurmctld.
+  std::string instance;  ///< The installation of the owner. Several installations can share one slurmctld.
   std::string made;      ///< The digest made_of() of the NodeWish.
   /// Returns the feature of the node.
   [[nodiscard]] std::string feature() const;

@@ -34,7 +34,7 @@ enum class EntityKind { kAccount, kUser };
 
 /// The place of an association. All names are in lower case, except the partition's.
 struct Place {
-  std::string account;  ///< ///< The account; "" in the settings of an account, which are all about this account.
+  std::string account;  ///< The account; "" in the settings of an account, which are all about this account.
   std::string partition;
   std::string cluster;
   /// Returns "site", "physics@site" or "physics/debug@site".

@@ -54,7 +54,7 @@ struct QueuedJob {
 struct Share {
   std::string cluster;
   bool is_user = false;
-  std::string name;    ///< ///< The name of the user. For the association of an account, the name of the account.
+  std::string name;    ///< The name of the user. For the association of an account, the name of the account.
   std::string parent;  ///< The parent account; for a user, the account of the association.
   std::string partition;
   std::optional<double> usage;                              ///< The fraction of the parent's usage, from 0 to 1.

@@ -40,7 +40,7 @@ struct Problem {
   int line = 0;
   std::string key;
   std::string message;
-  bool fatal = true;                      ///< ///< False: only slurmctld can judge it (an unknown key, unlike any known key).
+  bool fatal = true;                      ///< False: only slurmctld can judge it (an unknown key, unlike any known key).
   [[nodiscard]] std::string str() const;  ///< "line 3: MinJobAge: "5m" is not a whole number".
 };
 

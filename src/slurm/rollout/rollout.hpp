@@ -45,7 +45,7 @@ struct Wanted {
 
 /// The state of slurmctld.
 struct Slurmctld {
-  std::optional<std::string> loaded{};   ///< ///< The hash of the configuration that slurmctld has loaded. nullopt: unknown.
+  std::optional<std::string> loaded{};   ///< The hash of the configuration that slurmctld has loaded. nullopt: unknown.
   std::optional<std::string> refusal{};  ///< slurmctld's error if it refused the offered content.
   std::string made_of{};                 ///< Identifies slurmctld's program and machine. "": unknown.
   bool ready = false;                    ///< slurmctld is up.

@@ -33,7 +33,7 @@ namespace slurm {
 struct Endpoint {
   std::string host;
   std::uint16_t port = 6820;
-  std::string cluster_name{};  ///< ///< ClusterName of the cluster behind the slurmrestd, if known.
+  std::string cluster_name{};  ///< ClusterName of the cluster behind the slurmrestd, if known.
   friend bool operator==(const Endpoint&, const Endpoint&) = default;
 };
 

@@ -23,7 +23,7 @@ struct Work {
   int jobs = 0;
   bool running = false;                    ///< At least one job is RUNNING.
   bool suspended = false;                  ///< At least one job is SUSPENDED.
-  std::optional<core::WallTime> deadline;  ///< ///< The latest end of the running jobs. Absent if a running job has no limit.
+  std::optional<core::WallTime> deadline;  ///< The latest end of the running jobs. Absent if a running job has no limit.
 };
 
 /// An index of the jobs by node, so that finding the jobs of a node does not visit all jobs.
