@@ -1,6 +1,6 @@
 // Names, labels and addresses of all objects that the controllers make. The names are those of the Go operator v1.2.1.
 //
-// Every controller takes names from here, so that each controller finds the objects of the others. X is the resource's name.
+// Every controller takes names from this header, so that it finds the objects of other controllers. X is the resource's name.
 #pragma once
 
 #include <string>

@@ -12,8 +12,8 @@ using core::ErrorCode;
 using plan::ActResult;
 
 /// If the reply of a write was lost, the outcome is final at the later of two times: kWriteSettled after the client gave up,
-/// and kLongestAccountingWrite after the write was sent. slurmrestd does not notice that the client gave up, and waits a little
-/// longer than the client for slurmdbd.
+/// and kLongestAccountingWrite after the write was sent. slurmrestd does not notice that the client gave up, and its own
+/// timeout is a little longer than the client's.
 constexpr core::Duration kWriteSettled{3000};
 constexpr core::Duration kLongestAccountingWrite{11000};
 
