@@ -1,6 +1,6 @@
 // The releases of Slurm's daemons that work together, and the order of upgrades: slurmdbd, then slurmctld, then all other
 // daemons (https://slurm.schedmd.com/upgrades.html). slurmdbd itself reports its release. For the other daemons, the tag of the
-// image shows the release; an image whose tag names no release is never refused. When the container of slurmctld starts, it
+// image shows the release; an image whose tag names no release is never refused. Before slurmctld starts, its container
 // compares its own release with that of slurmdbd, without tags: see operator/controller/accounting.hpp.
 #pragma once
 
