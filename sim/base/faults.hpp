@@ -3,7 +3,7 @@
 //   sim::Faults faults(loop.random().fork());
 //   faults.rates.lost_reply = 0.02;
 //   faults.at_write(7, sim::Fault::kCrashAfter);
-//   faults.on_crash = [&] { operator_process.reset(); };
+//   faults.on_crash = [&] { loop.after(0ms, [&] { operator_process.reset(); }); };
 //
 // Folder sim/base: virtual time, transports and faults, for all simulated servers. Uses net and core.
 #pragma once
