@@ -100,7 +100,7 @@ class PodEvidence : public plan::Evidence {
 };
 
 /// Proves that the pod had no Kubernetes node when it was observed. Once a pod has a node, a missing container status proves
-/// nothing: slurmd may run jobs a second before the API server learns that the container has started.
+/// nothing: slurmd can run jobs a second before the API server learns that the container has started.
 class NeverStarted final : public PodEvidence {
  public:
   static std::optional<NeverStarted> of(const plan::Observing& observing, const PodRecord& pod);

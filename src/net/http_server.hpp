@@ -54,7 +54,7 @@ struct ServerOptions {
   Tls tls{};
   std::size_t max_request_bytes = 8UL << 20;  ///< Longer bodies get 413.
   core::Duration idle_timeout{60000};  ///< The longest time from the connect, or the last answer, to the end of a request.
-  /// When a further connection arrives, closes the connection that has been idle longest, or the new one if none is idle.
+  /// For a further connection, the server closes the one that has been idle longest, or the new one if none is idle.
   std::size_t max_connections = 4096;
   /// If set: reports whether a client with this key (HttpRequest::peer_key) is known. Called before each request is read.
   /// Clients that are not known, or whose handshake is not over, are strangers, who must not be able to fill our memory. A

@@ -69,7 +69,7 @@ struct Step {
   StepId id;
   std::string reason;  ///< Why the step is needed, as a text for users.
   ActPtr act;
-  /// The step may begin until this time after the start of the previous group, even if the pass has used up its time. Set it
+  /// Even if the pass has used up its time, the step can begin for this long after the start of the previous group. Set this
   /// only on the first step of a group, to complete what the previous group began.
   core::Duration late{0};
 };

@@ -141,7 +141,7 @@ class Passes {
   bool pump_planned_ = false;
   bool begun_ = false;  ///< The first passes have begun.
   bool stopping_ = false;
-  bool unsettled_ = false;  ///< A write of a pass that has ended may still take effect.
+  bool unsettled_ = false;  ///< A write of a pass that has ended can still take effect.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

@@ -68,7 +68,7 @@ std::string config_map_name(std::string_view controller);
 /// "X-config-files": the ConfigMap with copies of the files that the user names, which slurmctld's pods mount.
 std::string config_files_name(std::string_view controller);
 /// "X-config-files-accepted": the ConfigMap with copies of the files that slurmctld last accepted. It exists while the
-/// operator offers newer files to slurmctld. No pod mounts it.
+/// operator offers newer files to slurmctld. No pod mounts this ConfigMap.
 std::string accepted_files_name(std::string_view controller);
 /// "statesave-X-controller-0": the claim that the StatefulSet controller makes for slurmctld's state.
 std::string state_claim_name(std::string_view controller);

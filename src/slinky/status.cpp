@@ -305,7 +305,7 @@ std::vector<Problem> step_problems(const plan::Outcomes& outcomes) {
     }
     // The evidence expired because the pass took too long. Nothing is wrong.
     if (outcome.error->code == core::ErrorCode::kExpired) continue;
-    // Races and transient faults resolve within a pass or two. A fault that persists for one step is a problem.
+    // Races and transient faults resolve within a pass or two. A step that fails several times in a row is a problem.
     const core::Retry retry = core::retry_of(outcome.error->code);
     const bool passing = retry == core::Retry::kLater || retry == core::Retry::kSettle || retry == core::Retry::kDecideAnew;
     if (passing && outcome.count < 5) continue;

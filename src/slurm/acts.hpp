@@ -138,23 +138,23 @@ struct EndJobs final : plan::Act {
   [[nodiscard]] bool destructive() const override { return true; }
 };
 
-/// Checks that a pod may be deleted while its node record stays. Succeeds if Slurm, asked live, has the node drained, failing
-/// or down, and no job holds the node. Fails otherwise (kConflict, kBusy), and if the evidence is too old (kExpired). Changes
-/// nothing.
+/// Checks that a pod may be deleted while its node record stays. Succeeds if a live read of Slurm shows the node drained,
+/// failing or down, and no job that holds it. Fails otherwise (kConflict, kBusy), and if the evidence is too old (kExpired).
+/// Changes nothing.
 struct ConfirmIdle final : plan::Act {
   explicit ConfirmIdle(Drained why) : evidence(std::move(why)) {}
   Drained evidence;
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Fails with kBusy if Slurm, asked live, has a running or waiting job. Changes nothing.
+/// Fails with kBusy if a live read of Slurm shows a running or waiting job. Changes nothing.
 struct ConfirmNoJobs final : plan::Act {
   ClusterKey cluster;
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Fails with kBusy if Slurm, asked live, has a job that is starting, because before 26.11 a reconfigure or restart of
-/// slurmctld loses the launch of such a job. Changes nothing.
+/// Fails with kBusy if a live read of Slurm shows a job that is starting: before 26.11, a reconfigure or restart of slurmctld
+/// loses the launch of such a job. Changes nothing.
 struct ConfirmNoneStarts final : plan::Act {
   ClusterKey cluster;
   [[nodiscard]] core::Json describe() const override;
@@ -182,7 +182,7 @@ struct ReadAccountingClusters final : plan::Act {
 /// Reason of an error: slurmrestd answers, but slurmdbd does not.
 inline constexpr std::string_view kSlurmdbdSilent = "SlurmdbdSilent";
 
-/// Creates a reservation for the operator. Fails with kConflict if Slurm, asked live, already has a reservation of that name,
+/// Creates a reservation for the operator. Fails with kConflict if a live read of Slurm shows a reservation of that name,
 /// because Slurm would change the existing reservation.
 struct MakeReservation final : plan::Act {
   ClusterKey cluster;
@@ -190,8 +190,8 @@ struct MakeReservation final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Replaces the nodes of a reservation of the operator. Fails with kExpired if the evidence is too old, and with kConflict
-/// unless Slurm, asked live, still has the reservation of the evidence. A difference in the nodes does not matter.
+/// Replaces the nodes of a reservation of the operator. Fails with kExpired if the evidence is too old, and with kConflict if
+/// Slurm no longer has the reservation of the evidence. Its present nodes do not matter.
 struct SetReservationNodes final : plan::Act {
   SetReservationNodes(OwnReservation own, std::vector<std::string> names) : evidence(std::move(own)), nodes(std::move(names)) {}
   OwnReservation evidence;
@@ -209,7 +209,7 @@ struct DeleteReservation final : plan::Act {
 };
 
 /// Submits an external job, unless a job already has this mark. A job that has ended counts too, so a submission whose reply
-/// was lost is not repeated. Looks for the job in the last snapshot, or live if the snapshot may lack a submission. Returns
+/// was lost is not repeated. Looks for the job in the last snapshot, or live if the snapshot can lack a submission. Returns
 /// {"job": its number, "submitted": whether this act submitted it}. Error: kUnsupported unless the program asks for details of
 /// jobs (ClientOptions::job_details).
 struct SubmitJob final : plan::Act {
@@ -230,9 +230,9 @@ struct UpdateJob final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Checks a job before something begins to run on its nodes. Succeeds if Slurm, asked live, has the job of the evidence RUNNING
-/// after its prolog, and the job holds these nodes and no others. Fails with kExpired if the evidence is too old, and with
-/// kConflict otherwise. Changes nothing.
+/// Checks a job before something begins to run on its nodes. Succeeds if a live read of Slurm shows that the job of the
+/// evidence is RUNNING after its prolog, and that it holds these nodes and no others. Fails with kExpired if the evidence is
+/// too old, and with kConflict otherwise. Changes nothing.
 struct ConfirmRuns final : plan::Act {
   ConfirmRuns(OwnJob own, std::vector<std::string> on) : evidence(std::move(own)), nodes(std::move(on)) {}
   OwnJob evidence;

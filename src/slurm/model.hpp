@@ -22,7 +22,7 @@ using ClusterKey = std::string;
 /// Plan::waits_on takes keys of both kinds.
 using AccountingKey = std::string;
 
-/// A number in Slurm is unset, infinite or a value. The three must not be confused.
+/// A number in Slurm is unset, infinite or a value. Code must distinguish these three cases.
 struct Unset {
   friend bool operator==(Unset, Unset) = default;
 };
@@ -93,7 +93,7 @@ struct Job {
   /// An external job that has ended keeps the nodes that it held, because a pod was possibly placed on one of them.
   std::vector<std::string> nodes;
   std::size_t only_named = 0;  ///< The number of `nodes` at the end that are only named, not held.
-  bool nodes_unknown = false;  ///< The nodes could not be read. The job may hold any node.
+  bool nodes_unknown = false;  ///< The nodes could not be read. The job can hold any node.
   std::string required_nodes;  ///< -w of a waiting job: a hostlist of any length.
   /// `end` is the start plus the time limit, or absent without a limit. For a job that has ended, `end` is the real end. For a
   /// waiting job, `start` and `end` are Slurm's estimates, which are read only if the program asks for details.

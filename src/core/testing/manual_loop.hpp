@@ -48,7 +48,7 @@ class ManualLoop final : public Loop {
   void cancel(TimerId id) override {
     const auto it = due_.find(id);
     if (it == due_.end()) return;
-    const auto gone = queue_.extract({it->second, id});  // Destroyed on return, because that may cancel other timers.
+    const auto gone = queue_.extract({it->second, id});  // Destroyed on return, because that can cancel other timers.
     due_.erase(it);
   }
 

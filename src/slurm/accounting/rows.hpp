@@ -23,7 +23,7 @@ template <class Key, class Row>
 struct Rows {
   enum class Health {
     kNone,      ///< The list was never read.
-    kStale,     ///< The rows may be old: the last poll failed, or nothing was read since Lists::mark_stale().
+    kStale,     ///< The rows can be old: the last poll failed, or nothing was read since Lists::mark_stale().
     kComplete,  ///< The last poll read all rows.
   };
   Health health = Health::kNone;

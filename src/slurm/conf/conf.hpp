@@ -90,7 +90,7 @@ Merged merge(const Conf& base, const Conf& user, Kind kind = Kind::kSlurm);
 const std::vector<std::string_view>& restart_keys();
 
 /// Checks the "Key=Value ..." words of slurmd's --conf (slurmd(8), NODE PARAMETERS): known keys, no NodeName, double quotes
-/// only. Returns the settings as read. A problem is fatal if no slurmd would start with it. Keys that a newer slurmd may know,
+/// only. Returns the settings as read. A problem is fatal if no slurmd would start with it. Keys that a newer slurmd can know,
 /// and keys that slurmd ignores, are not fatal.
 struct NodeConf {
   std::vector<Setting> settings;

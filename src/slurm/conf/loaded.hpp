@@ -1,6 +1,6 @@
 // Finds out which configuration slurmctld has loaded. slurm.conf contains its own hash as the name of a hidden, inactive
-// partition without nodes. Every release of Slurm shows this partition over REST, but plain `sinfo` does not. Its name begins
-// with the name of the program that wrote the file.
+// partition without nodes. Every release of Slurm shows this partition over REST, but plain `sinfo` does not. The name of
+// the partition begins with the name of the program that wrote the file.
 #pragma once
 
 #include <optional>

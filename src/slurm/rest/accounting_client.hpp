@@ -93,9 +93,9 @@ class AccountingClient {
   };
   /// Creates associations of users, or changes associations. Sends nothing if association_body fails, and returns its error.
   void write_associations(const std::vector<AssociationWrite>& writes, std::function<void(core::Result<void>)> done);
-  /// Deletes an account or a user with its associations. slurmdbd may also delete associations of others: see use_of_entity().
+  /// Deletes an account or a user with its associations. slurmdbd can also delete associations of others: see use_of_entity().
   void delete_entity(accounting::EntityKind kind, const std::string& name, std::function<void(core::Result<void>)> done);
-  /// Deletes an association. slurmdbd may also delete other associations: see use_of_association().
+  /// Deletes an association. slurmdbd can also delete other associations: see use_of_association().
   void delete_association(const accounting::Association& row, std::function<void(core::Result<void>)> done);
 
  private:

@@ -131,10 +131,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
     core::MonoTime since;
     Reply reply;
   };
-  /// Longer bodies are decoded on another thread.
+  /// Bodies that are longer than this are decoded on another thread.
   static constexpr std::size_t kShort = 64UL << 10;
 
-  /// Returns how long a request may take if it is sent now, or the error if it must not be sent.
+  /// Returns the time limit for a request that is sent now, or the error if the request must not be sent.
   [[nodiscard]] core::Result<core::Duration> allowed(RequestKind kind, Scope scope) const;
   /// Sends one request with credentials.
   void send(net::HttpRequest request, RequestKind kind, Scope scope, Reply reply);
@@ -212,7 +212,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   const Spelling* spelling_ = &kSpellings.front();
   std::vector<std::function<void(core::Result<void>)>> waiting_;
   std::map<net::HttpTransport::RequestId, Waiting> under_way_;
-  /// The timeout of a table for each scope. It grows while tables come late.
+  /// The timeout of a table, for each scope. The timeout grows while tables arrive too late.
   std::map<Scope, core::Duration> patience_{{Scope::kCluster, options_.read_timeout},
                                             {Scope::kAccounting, options_.read_timeout}};
   bool closed_ = false;

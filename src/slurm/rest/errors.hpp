@@ -12,7 +12,7 @@ namespace slurm {
 
 enum class RequestKind : std::uint8_t {
   kRead,
-  kTable,  ///< Reads a whole table, which may take long.
+  kTable,  ///< Reads a whole table, which can take long.
   kWrite,  ///< A write. If its reply is lost, nobody knows whether the write was carried out.
 };
 

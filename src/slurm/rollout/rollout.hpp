@@ -4,7 +4,7 @@
 // clang-format off
 // wanted != offered, and not refused -> offer the wanted content, and keep the accepted content
 // wanted == refused                  -> offer the accepted content (a rollback). Offer the refused content again when another
-//                                       slurmctld runs, which may have the missing file, plugin or user, and after 1, 2, 4 ...
+//                                       slurmctld runs, which can have the missing file, plugin or user, and after 1, 2, 4 ...
 //                                       30 minutes. Other content for the same request of users (Wanted::asked) also counts as
 //                                       refused, because it differs only where Slurm's answers differ
 // offered != loaded                  -> reconfigure until loaded == offered. Each wait is twice as long as the one before

@@ -1,5 +1,5 @@
 // A cluster of the registry whose key is stored somewhere: in a Secret (slinky/secret_key.hpp), or in a file. Reads the key,
-// connects, and reads the key again while it is missing and when the connection fails, because the key may be new.
+// connects, and reads the key again while it is missing and when the connection fails, because the key can be new.
 //
 //   slurm::KeyedCluster site(loop, clusters, "site");
 //   site.connect({"slurmrestd.example.org", 6820}, slinky::secret_key(client, {"slurm-bridge", "jwt"}, "jwt.key"));

@@ -61,7 +61,7 @@ class Poller {
   /// something waits for a change in Slurm.
   void poll_often();
   /// Makes the next round read all tables. Call it when a live read contradicts the snapshot, or when slurmctld was
-  /// reconfigured: slurmctld may then report that nothing has changed.
+  /// reconfigured: slurmctld can then report that nothing has changed.
   void poll_all_next();
   /// Makes the contents stale until a round that begins later is complete.
   void mark_stale();

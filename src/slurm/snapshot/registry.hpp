@@ -71,7 +71,7 @@ class Clusters {
   /// stay as kStale until the new connection has answered. `token_key` has the bytes of the HS256 key. `user` is the user for
   /// writes (SlurmUser).
   void set(const ClusterKey& cluster, Endpoint endpoint, std::string token_key, std::string user = "slurm");
-  /// Removes a cluster, and sends listeners a last Change, to a snapshot with Health::kNone. Ignores unknown clusters.
+  /// Removes a cluster, and sends listeners a last Change, whose `now` has Health::kNone. Ignores unknown clusters.
   void remove(const ClusterKey& cluster);
   [[nodiscard]] bool contains(const ClusterKey& cluster) const;
 

@@ -42,7 +42,7 @@ struct JobIndex {
 struct Snapshot {
   enum class Health {
     kNone,      ///< No server is known yet, or the server has never answered.
-    kStale,     ///< The contents may be old: the last poll failed, or nothing was read since a reconnect or mark_stale().
+    kStale,     ///< The contents can be old: the last poll failed, or nothing was read since a reconnect or mark_stale().
     kComplete,  ///< Nodes, jobs and partitions were all read in one round.
   };
   Health health = Health::kNone;
@@ -77,11 +77,11 @@ struct Snapshot {
   [[nodiscard]] std::optional<core::WallTime> time_at(core::MonoTime now) const;
   [[nodiscard]] const Node* node(std::string_view name) const;
   /// Returns the jobs that hold the node (running, suspended, configuring or completing there), and those whose nodes cannot be
-  /// read, because they may hold it.
+  /// read, because they possibly hold it.
   [[nodiscard]] std::vector<std::shared_ptr<const Job>> jobs_on(std::string_view node) const;
   /// Summarizes the jobs of the node. If Slurm has no such node, jobs whose nodes cannot be read do not count.
   [[nodiscard]] Work work_on(std::string_view node) const;
-  /// True if a job holds or may hold the node, or waits for it by name. slurmctld ends such a job if the node's record is
+  /// True if a job holds or possibly holds the node, or waits for it by name. slurmctld ends such a job if the node's record is
   /// deleted.
   [[nodiscard]] bool job_names(std::string_view node) const;
   /// True if a job waits for the node by name.
