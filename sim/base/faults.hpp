@@ -67,8 +67,8 @@ class Faults {
   FaultRates rates;
   /// Enables the injection of faults. If false, writes are still counted.
   bool enabled = true;
-  /// Called for kCrashBefore and kCrashAfter, in the middle of a request. It must not destroy the client at once, only schedule
-  /// this.
+  /// Called for kCrashBefore and kCrashAfter, in the middle of a request. The callback must not destroy the client at once,
+  /// only schedule this.
   std::function<void()> on_crash;
   /// Chooses the fault of a request for which at_write sets none. Use it for scripts that depend on the request. If it returns
   /// nullopt or kNone, the rates decide.

@@ -118,7 +118,7 @@ class Kubelets {
 
   /// Stops the machine: its processes end, and nothing is reported any more.
   void crash_node(const std::string& name);
-  /// Starts the machine again. It restarts its pods that still exist.
+  /// Starts the machine again. Its kubelet restarts the pods that still exist.
   void restart_node(const std::string& name);
   /// Breaks the network between the node and the API server. The processes continue.
   void cut_node(const std::string& name);

@@ -94,8 +94,8 @@ struct SlurmKeys {
   std::map<std::string, std::string> bytes{};  ///< The keys by kid, if known. Two daemons can have different keys with one kid.
   bool alone = false;                          ///< The daemon has only slurm.key. `kids` contains the content of that file.
   [[nodiscard]] const std::string& signs() const { return use_default.empty() ? kids.front() : use_default; }
-  /// Reports whether this daemon can verify a message of `sender`. It uses its key with the message's kid. If the message has
-  /// no kid, it uses the key with which it signs messages. A daemon with only slurm.key ignores kids.
+  /// Reports whether this daemon can verify a message of `sender`. The daemon uses its key with the message's kid. If the
+  /// message has no kid, it uses the key with which it signs messages. A daemon with only slurm.key ignores kids.
   [[nodiscard]] bool accept(const SlurmKeys& sender) const;
 
  private:
@@ -335,7 +335,7 @@ class SimSlurm {
   /// Reserves the nodes from now on. Does nothing while a job holds one of them.
   void reserve(const std::string& reservation, std::set<std::string> nodes);
   void end_reservation(const std::string& reservation);
-  /// Creates a reservation as REST does. It must not exist yet.
+  /// Creates a reservation as REST does. The reservation must not exist yet.
   SlurmErrno create_reservation(const std::string& name, SimReservation wanted);
   /// Replaces the nodes of an existing reservation as REST does. Ignores names of unknown nodes.
   SlurmErrno set_reservation_nodes(const std::string& name, const std::set<std::string>& nodes);

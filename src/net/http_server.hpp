@@ -5,7 +5,7 @@
 //   });
 //   if (auto started = server.start(); !started) ...
 //
-// Do not expose it to the internet: it has no rate limits. It has no virtual hosts and no compression either.
+// Do not expose this server to the internet: it has no rate limits. It has no virtual hosts and no compression either.
 #pragma once
 
 #include <cstddef>

@@ -1,8 +1,9 @@
 // Runs the passes of all keys. Takes a key from the queue and moves the key's pass from state to state (run/pass.hpp) until the
 // pass is done. Then decides when the key is processed again.
 //
-// A key is held until its gates are open. After a pass that tried a step, the key gets another pass. A key that has nothing to
-// do gets no pass. A step that repeats is withheld for a while (run/repeats.hpp), together with the later groups of its lane.
+// A key is held until its gates are open. After a pass that tried a step, the key gets another pass. After a pass without
+// steps, the key waits until something wakes it. A step that repeats is withheld for a while (run/repeats.hpp), together with
+// the later groups of its lane.
 #pragma once
 
 #include <functional>

@@ -26,7 +26,7 @@ class Repeats {
   bool done(const plan::Step& step, core::MonoTime now);
   /// Returns when the step may run; nullopt if it may run now.
   [[nodiscard]] std::optional<core::MonoTime> withheld_until(const plan::Step& step, core::MonoTime now) const;
-  /// Drops the steps that have not run for kForgotten.
+  /// Drops the steps whose next run would be counted as the first one again.
   void forget(core::MonoTime now);
   [[nodiscard]] std::size_t size() const { return steps_.size(); }
 

@@ -160,7 +160,7 @@ inline constexpr int kMariadbUid = 999;
 
 /// The reason with which slurmd registers its node as drained. Used if somebody else had drained the node before the operator
 /// deleted its record. One word, because scripts of some images split the reason at spaces. Does not name the operator, which
-/// would else take the drain for its own and resume the node.
+/// would else treat the drain as its own and resume the node.
 inline constexpr std::string_view kDrainedBefore = "drained-before-its-record-was-made-anew";
 
 }  // namespace slinky

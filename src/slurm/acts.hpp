@@ -191,7 +191,7 @@ struct MakeReservation final : plan::Act {
 };
 
 /// Replaces the nodes of a reservation of the operator. Fails with kExpired if the evidence is too old, and with kConflict if
-/// Slurm no longer has the reservation of the evidence. Its present nodes do not matter.
+/// Slurm no longer has the reservation of the evidence. The present nodes of the reservation do not matter.
 struct SetReservationNodes final : plan::Act {
   SetReservationNodes(OwnReservation own, std::vector<std::string> names) : evidence(std::move(own)), nodes(std::move(names)) {}
   OwnReservation evidence;

@@ -1,8 +1,8 @@
 // Evidence from Slurm's answers that no work is lost if a node record, or the pod or process of its slurmd, is deleted.
 // DrainTimedOut differs: it proves that the user allows the owner to end jobs.
 //
-// Evidence is valid for as long as the snapshot from which it was made (Snapshot::good_for). It also names the state that the
-// live node must have just before anything is destroyed.
+// Evidence is valid for as long as the snapshot from which it was made (Snapshot::good_for). Evidence also names the state that
+// the live node must have just before anything is destroyed.
 #pragma once
 
 #include <optional>

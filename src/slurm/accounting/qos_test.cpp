@@ -112,7 +112,7 @@ TEST(Qos, SettingsHaveFields) {
   for (const char* none : {"GrpTRES", "GrpJobs/cpu", "Nothing", ""}) EXPECT_EQ(field_of(none), nullptr) << none;
 }
 
-// slurmrestd takes the names in the first list for numbers, infinity, NaN, truth values or null.
+// slurmrestd reads the names in the first list as numbers, infinity, NaN, truth values or null.
 TEST(Qos, NamesThatSlurmrestdTakesForOtherValues) {
   for (const char* name : {"007", "7", "1e3", "0x1f", "inf", "nan", "t", "On", "no", "off", "null", "~"})
     EXPECT_NE(qos_name_problem(name), "") << name;

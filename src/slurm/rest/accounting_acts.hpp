@@ -76,7 +76,7 @@ class AccountingActs : public std::enable_shared_from_this<AccountingActs> {
   /// Calls `then` in a later loop iteration, or fails the act with kUnavailable if one of its lists is incomplete by then.
   void begin(Work work, std::function<void(const WorkPtr&)> then);
   void fail(const WorkPtr& work, core::Error error);
-  /// Ends the act with `value`. Its gates wait for the next polls of the lists, because the current lists can be older
+  /// Ends the act with `value`. The act's gates wait for the next polls of the lists, because the current lists can be older
   /// than the write.
   void succeed(const WorkPtr& work, core::Json value);
   /// Notes that a write is sent now.

@@ -74,10 +74,11 @@ struct ClientOptions {
 
 class Connection;
 
-/// A client of one slurmrestd. Calls `done` exactly once, in a later loop iteration. The destructor calls pending ones with
-/// kCancelled (for a write: kUnknownOutcome). Errors of every call: kUnavailable (no connection, or slurmctld is away or in
-/// standby), kUnauthorized, kForbidden, kTooManyRequests, kInternal (a malformed or incomplete answer), kUnsupported (no common
-/// data_parser, or no such path). Writes also fail with kUnknownOutcome, and with kCancelled if it is too late to send them.
+/// A client of one slurmrestd. Calls `done` exactly once, in a later loop iteration. The destructor calls a pending
+/// `done` with kCancelled (a write: kUnknownOutcome). Errors of every call: kUnavailable (no connection, or slurmctld is away
+/// or in standby), kUnauthorized, kForbidden, kTooManyRequests, kInternal (a malformed or incomplete answer), kUnsupported (no
+/// common data_parser, or no such path). Writes also fail with kUnknownOutcome, and with kCancelled if it is too late to send
+/// them.
 class Client {
  public:
   template <class T>

@@ -58,7 +58,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     job->done(std::move(result));
   }
 
-  /// Ends the act with `value`. Its gate waits for the next snapshot, because the current snapshot may be older than the act.
+  /// Ends the act with `value`. The act's gate waits for the next snapshot: the current snapshot can be older than the act.
   void succeed(const JobPtr& job, core::Json value) {
     ActResult result{std::move(value), {clusters.gate_from_now(job->cluster, job->what)}};
     clusters.poll_soon(job->cluster);

@@ -103,7 +103,7 @@ JobOracle::JobOracle(core::Loop& loop, KubeApi& api, SlurmSite& site, Tell viola
   listen();
 }
 
-/// The simulated slurmds end after the oracle is destroyed. They must not report the jobs that they lose to it then.
+/// The simulated slurmds outlive the oracle. So the jobs that they lose must not be reported to the destroyed oracle.
 JobOracle::~JobOracle() {
   for (const auto& [host, cluster] : site_.clusters()) cluster->slurm->on_job_loss = nullptr;
 }
