@@ -3,9 +3,9 @@
 //   net::BeastTransport api(loop, {.scheme = "https", .host = "10.96.0.1", .port = 443, .tls = {.ca_pem = ca}});
 //   api.send({.method = "GET", .target = "/version"}, [](core::Result<net::HttpResponse> reply) { ... });
 //
-// At most max_connections requests of send() run at once. Further requests wait in order while their deadlines run. Streams and
-// urgent requests do not count, because they have their own connections, so that watches cannot delay writes. No callback is
-// called from inside send, stream or cancel. HTTP/2, proxies, redirects, cookies and compression are not supported.
+// At most max_connections requests of send() run at once. Further requests wait in order while their deadlines run. Streams
+// have their own connections and do not count, so watches cannot delay writes. Urgent requests do not count either. No callback
+// is called from inside send, stream or cancel. HTTP/2, proxies, redirects, cookies and compression are not supported.
 #pragma once
 
 #include <cstddef>

@@ -106,7 +106,7 @@ struct Outcome {
   enum class State { kDone, kFailed };
   State state = State::kDone;
   int count = 0;                     ///< How many times in a row the step has ended in this state.
-  core::MonoTime since;              ///< When the step first ended in this state, of the `count` times.
+  core::MonoTime since;              ///< When the step ended in this state for the first of the `count` times.
   core::MonoTime last;               ///< When the step ended in this state for the last time.
   std::optional<core::Error> error;  ///< The last error, if the step failed.
 };

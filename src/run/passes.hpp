@@ -1,9 +1,8 @@
 // Runs the passes of all keys. Takes a key from the queue and moves the key's pass from state to state (run/pass.hpp) until the
 // pass is done. Then decides when the key is processed again.
 //
-// A key is held until its gates are open. After a pass that tried a step, the key gets another pass. After a pass without
-// steps, the key waits until something wakes it. A step that repeats is withheld for a while (run/repeats.hpp), together with
-// the later groups of its lane.
+// A key is held until its gates are open. After a pass that tried a step, the key gets another pass. After any other pass, it
+// waits to be woken. A step that repeats is withheld for a while (run/repeats.hpp), with the later groups of its lane.
 #pragma once
 
 #include <functional>
@@ -28,8 +27,8 @@
 namespace run {
 
 struct PassOptions {
-  /// The maximum number of passes at once, without passes that only wait for a gate. The passes of one Controller::share get at
-  /// most a quarter of it (a sixteenth once half is in use), so that a slow system does not delay others.
+  /// The maximum number of passes at once. Passes that only wait for a gate do not count. The passes of one Controller::share
+  /// get at most a quarter (a sixteenth once half are in use), so that a slow system delays no others.
   std::size_t max_in_flight = 64;
   bool dry_run = false;            ///< Log plans without executing them.
   core::Duration gate_cap{30000};  ///< After this time, closed gates are settled by a live read (run/gates.hpp).

@@ -81,9 +81,8 @@ class AccountingClient {
     std::vector<std::string> accounts, clusters;
     std::string parent;
   };
-  /// Creates the associations of accounts that exist. POST associations cannot do this: slurmdbd treats the row of an account
-  /// as the row of a user with an empty name, and puts it below root (as_mysql_add_assocs()). Error: kInvalid if the parent is
-  /// absent.
+  /// Creates the associations of existing accounts. POST associations cannot do this: slurmdbd treats an account's row as that
+  /// of a user with an empty name, and puts it below root (as_mysql_add_assocs()). Error: kInvalid if the parent is absent.
   void add_account_associations(const AccountAssociations& add, std::function<void(core::Result<void>)> done);
   /// An association to write: see accounting::association_body.
   struct AssociationWrite {
