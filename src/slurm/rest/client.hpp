@@ -133,9 +133,9 @@ class Client {
   /// other nodes are changed.
   void update_nodes(const std::vector<std::string>& names, const NodeUpdate& update, Done<void> done);
   void delete_node(const std::string& name, Done<void> done);
-  /// Creates the node that a line of slurm.conf describes: "NodeName=... State=EXTERNAL ...". Before 26.05, if a node of this
-  /// name exists, Slurm answers kAlreadyExists and deletes that node if idle. Fails with kUnsupported if the server has no such
-  /// request.
+  /// Creates the node that a line in the form of slurm.conf describes: "NodeName=... State=EXTERNAL ...". Before 26.05, if a
+  /// node of this name exists, Slurm answers kAlreadyExists and deletes that node if idle. Fails with kUnsupported if the
+  /// server has no such request.
   void create_node(const std::string& line, Done<void> done);
   /// Submits an external job and returns its number. If called twice, Slurm creates two jobs.
   void submit_job(const JobWish& wish, const std::string& admin_comment, Done<std::int64_t> done);
