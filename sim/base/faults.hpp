@@ -1,9 +1,9 @@
-// Injects faults between client and server: random ones from a seed, or scripted ones ("at write 7 the reply is lost").
+// Injects faults between client and server: random faults from a seed, or scripted faults ("at write 7 the reply is lost").
 //
 //   sim::Faults faults(loop.random().fork());
 //   faults.rates.lost_reply = 0.02;
 //   faults.at_write(7, sim::Fault::kCrashAfter);
-//   faults.on_crash = [&] { operator_process.reset(); };
+//   faults.on_crash = [&] { loop.after(0ms, [&] { operator_process.reset(); }); };
 //
 // Folder sim/base: virtual time, transports and faults, for all simulated servers. Uses net and core.
 #pragma once
@@ -44,12 +44,12 @@ enum class StreamFault {
   kNone,
   kCut,        ///< The connection breaks in the middle of the piece.
   kGone,       ///< An error event (410) in place of the piece, then the end.
-  kDuplicate,  ///< The piece comes twice.
+  kDuplicate,  ///< The piece arrives twice.
   kDelay,      ///< This piece and all later ones are delayed by seconds.
 };
 
-/// The probability of each fault. The members before `cut` apply to each request, and those from `cut` on to each piece of a
-/// stream.
+/// The probability of each fault. The members before `cut` apply to each request. `cut` and the members after it apply to each
+/// piece of a stream.
 struct FaultRates {
   double refuse = 0, lost_request = 0, lost_reply = 0, conflict = 0, too_many = 0, internal = 0, internal_after = 0,
          forbidden = 0, slow = 0;
@@ -67,13 +67,14 @@ class Faults {
   FaultRates rates;
   /// Enables the injection of faults. If false, writes are still counted.
   bool enabled = true;
-  /// Called for kCrashBefore and kCrashAfter in the middle of a request. Do not destroy the client here; schedule that.
+  /// Called for kCrashBefore and kCrashAfter, in the middle of a request. The callback must not destroy the client at once,
+  /// only schedule this.
   std::function<void()> on_crash;
-  /// Chooses the fault of a request for which at_write sets none, for scripts that depend on the request. nullopt or kNone
-  /// leaves the decision to the rates.
+  /// Chooses the fault of a request for which at_write sets none. Use it for scripts that depend on the request. If it returns
+  /// nullopt or kNone, the rates decide.
   std::function<std::optional<Fault>(const net::HttpRequest&)> choose;
-  /// Decides what counts as a write for at_write. Default: everything except GETs, and except writes of Leases and events,
-  /// whose number depends on time.
+  /// Decides what counts as a write for at_write. Default: everything except GETs and writes of Leases and events. The number
+  /// of writes of Leases and events depends on time.
   std::function<bool(const net::HttpRequest&)> is_write = default_is_write;
 
   /// Sets the fault for the write with this number (from 0).
@@ -84,8 +85,8 @@ class Faults {
   /// Returns the number of writes so far.
   [[nodiscard]] std::uint64_t writes() const { return writes_; }
 
-  /// Transports call these functions. They return the fault of a request, the fault of the next piece of a stream, and whether
-  /// to withhold the next bookmark.
+  /// Transports call these functions. They return the fault of a request, the fault of a stream's next piece, and whether the
+  /// transport must withhold the next bookmark.
   Fault decide(const net::HttpRequest& request);
   StreamFault decide_piece();
   bool withhold_bookmark();

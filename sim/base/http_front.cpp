@@ -103,7 +103,7 @@ struct HttpFront::Impl {
     switch (piece.kind == StreamPiece::Kind::kData ? faults.decide_piece() : StreamFault::kNone) {
       case StreamFault::kCut: {
         state->responder->write(std::string_view(piece.text).substr(0, piece.text.size() / 2));
-        // Closes the stream in a later callback, because the server is sending this piece and must not be called meanwhile.
+        // Closes the stream in a later callback: the server is sending this piece now, and must not be called during that.
         loop.after(core::Duration{0}, [this, state] {
           if (!state->responder) return;
           state->responder->cut();

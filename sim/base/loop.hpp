@@ -5,7 +5,7 @@
 //   loop.run_for(60s);
 //   bool ok = loop.run_until([&] { return settled(); }, 10min);
 //
-// Events that must stay in order (the bytes of one connection) may only be scheduled one at a time. Unit tests of single parts
+// If events must stay in order (the bytes of one connection), schedule only one of them at a time. Unit tests of single parts
 // use core/testing/manual_loop.hpp instead, where the order never varies.
 #pragma once
 
@@ -77,7 +77,7 @@ class SimLoop final : public core::Loop {
     });
   }
 
-  /// Runs one event; advances the clock if none is due. Returns false if there are no events.
+  /// Runs one event. If no event is due, advances the clock to the next one first. Returns false if there are no events.
   bool step() {
     if (queue_.empty()) return false;
     auto pick = queue_.begin();
@@ -128,8 +128,8 @@ class SimLoop final : public core::Loop {
   std::unordered_map<TimerId, core::MonoTime> due_;
 };
 
-/// One process on the simulated machine. Its destruction drops all pending events, like a crash. Pausing it delays them, like a
-/// stopped process or a stalled machine. Its wall clock may be off.
+/// One process on the simulated machine. If it is destroyed, all its pending events are dropped, like at a crash. If it is
+/// paused, its events are delayed, like in a stopped process or on a stalled machine. Its wall clock can be wrong.
 class SimHost final : public core::Loop {
  public:
   explicit SimHost(SimLoop& loop) : loop_(loop), clock_(loop.clock()), state_(std::make_shared<State>()) {}
@@ -137,7 +137,7 @@ class SimHost final : public core::Loop {
   SimHost& operator=(const SimHost&) = delete;
   ~SimHost() override {
     state_->dead = true;
-    // Destroying a callback may call cancel(), so both members are emptied first.
+    // The destructor of a callback can call cancel(), so both members are emptied first.
     const auto held = std::exchange(state_->held, {});
     for (const auto& [mine, theirs] : std::exchange(ids_, {})) loop_.cancel(theirs);
   }
@@ -167,12 +167,12 @@ class SimHost final : public core::Loop {
     });
   }
 
-  /// Return the real CPU time in seconds of the callbacks of this process: of all together, and of the longest one.
+  /// Return the real CPU time in seconds that the callbacks of this process took: all of them together, and the longest one.
   [[nodiscard]] double cpu() const { return state_->cpu; }
   [[nodiscard]] double longest_call() const { return state_->longest; }
 
   void pause() { state_->paused = true; }
-  /// Makes the events that came due during the pause due now. Like all events that are due, they run in any order.
+  /// Makes the events that became due during the pause due now. Like all events that are due, they run in random order.
   void resume() {
     state_->paused = false;
     for (auto& [id, call] : std::exchange(state_->held, {})) schedule(id, core::Duration{0}, std::move(call));

@@ -1,4 +1,4 @@
-// The simulator's random source: one seed determines everything that may vary in a history.
+// The simulator's random source: one seed determines everything that varies between histories.
 #pragma once
 
 #include <cstdint>

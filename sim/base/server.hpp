@@ -18,7 +18,7 @@ struct StreamPiece {
 };
 
 struct StreamSink {
-  std::function<void(StreamPiece)> on_piece;  ///< May be called from inside of open(). Must not call the server.
+  std::function<void(StreamPiece)> on_piece;  ///< Can be called from inside of open(). Must not call the server.
   std::function<void()> on_end;
 };
 

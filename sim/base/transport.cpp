@@ -15,7 +15,7 @@ core::Error error(ErrorCode code, const net::HttpRequest& request, const char* w
   return {code, request.method + " " + request.target.substr(0, 200) + ": " + why, 0, {}, {}};
 }
 
-/// Returns the HTTP status that the server replies with under the fault; 0 if the fault is of another kind.
+/// Returns the HTTP status with which the server replies under the fault; 0 for a fault without such a reply.
 int status_of(Fault fault) {
   switch (fault) {
     case Fault::kConflict:
@@ -255,7 +255,7 @@ struct Transport::Impl : std::enable_shared_from_this<Transport::Impl> {
     if (!node) return;
     node.mapped()->timer.cancel();
     close_stream(*node.mapped());
-    // The callbacks of the call may be running, so a later callback of the loop destroys the call.
+    // A callback of the call may be running, so a later callback of the loop destroys the call.
     client.after(core::Duration{0}, [call = node.mapped()] {});
   }
 

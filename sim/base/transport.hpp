@@ -4,7 +4,7 @@
 //   kube::Client client(host, random, transport, credentials, options);
 //
 // Requests travel on the network's loop, and are carried out even if the client has died or given up meanwhile. Replies arrive
-// on the client's loop, if the client still exists. The bytes of one stream stay in order; everything else may be reordered.
+// on the client's loop, if the client still exists. The bytes of one stream stay in order; everything else can be reordered.
 #pragma once
 
 #include <functional>

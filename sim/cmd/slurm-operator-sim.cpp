@@ -153,7 +153,7 @@ void enumerate(const Flags& flags, Sum& sum) {
     ++sum.failed;
     return;
   }
-  // Tries every fault alone at every write or, for a quick run, every n-th of these pairs.
+  // Tries every fault alone at every write. A quick run tries only every n-th of these pairs of fault and write.
   const std::uint64_t stride = flags.stride != 0 ? flags.stride : flags.enumerate ? 1 : 67;
   std::uint64_t pairs = 0, tried = 0;
   for (const sim::Trial& trial : sim::all_trials()) {

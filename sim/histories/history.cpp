@@ -114,7 +114,7 @@ void History::storm() {
     }
     act_one(actions, random_);
     for (const auto& workload : workloads_) workload->act_apart();
-    // Three in ten actions follow within 300 ms, so that their effects overlap. The others follow within 12 s.
+    // Three of ten actions follow within 300 ms, so that their effects overlap. The other actions follow within 12 s.
     world_.loop().run_for(Duration{random_.chance(0.3) ? random_.between(0, 300) : random_.between(300, 12000)});
     for (const auto& workload : workloads_) workload->look();
   }
@@ -138,7 +138,7 @@ std::vector<Workload::Action> History::accidents() {
   };
   const auto which = [this] { return static_cast<int>(random_.below(static_cast<std::uint64_t>(world_.process_count()))); };
   std::vector<Workload::Action> out;
-  // Separate statements draw the random numbers in the same order with every compiler.
+  // Separate statements make the program draw the random numbers in the same order with every compiler.
   const auto for_some = [=, this](void (World::*accident)(int, Duration), std::int64_t least, std::int64_t most) {
     return [=, this] {
       const int process = which();

@@ -1,6 +1,6 @@
-// A history: the events of a simulated world, drawn from its seed. It begins with the storm: actions of users, accidents and
-// faults. The calm follows: nothing fails, and the declared state must be reached and kept. At the end of half of the
-// histories, everything is deleted and must disappear.
+// A history: the events of a simulated world, drawn from the world's seed. It begins with the storm: actions of users,
+// accidents and faults. The calm follows: there are no faults, and the declared state must be reached and kept. At the end of
+// half of the histories, everything is deleted and must disappear.
 //
 // Folder sim/histories: worlds, programs as plugins, and histories. Knows no program by name. Uses sim/oracles.
 #pragma once
@@ -24,7 +24,7 @@ class History {
   // Workloads call these functions.
   SeededRandom& random() { return random_; }
   std::string some(const std::vector<std::string>& names);
-  /// Begins a spell: draws new rates for all faults, which may be 0. They stay the same until the spell ends.
+  /// Begins a spell: draws new rates for all faults, possibly 0. These rates apply until the spell ends.
   void weather();
   /// Ends the spell: all faults get the rate 0. slurmrestd keeps the latency that it has without faults.
   void clear_up();

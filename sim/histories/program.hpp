@@ -1,5 +1,5 @@
-// A program in a world: everything that the simulator needs to know about it. World, History and Oracles do not know any
-// program by name. Each program has a folder in sim/programs with its processes, its workload and its oracles.
+// A program in a world: everything that the simulator needs to know about the program. World, History and Oracles do not know
+// any program by name. Each program has a folder in sim/programs with its processes, its workload and its oracles.
 //
 //   std::vector<std::unique_ptr<sim::Program>> programs;
 //   programs.push_back(std::make_unique<sim::OperatorProgram>());
@@ -36,7 +36,7 @@ class Workload {
     std::function<void()> act;
   };
   virtual ~Workload() = default;
-  /// Creates what the program works on, and starts its processes.
+  /// Creates the objects that the program works on, and starts the program's processes.
   virtual void found() = 0;
   /// Returns the actions of the storm, in addition to the accidents of every world.
   [[nodiscard]] virtual std::vector<Action> actions() = 0;
@@ -44,10 +44,10 @@ class Workload {
   virtual void act_apart() {}
   /// Called after each action of the storm, when some time has passed, so that the workload can record the state of the world.
   virtual void look() {}
-  /// Called when the storm is over and nothing fails any more: brings about the declared state, and checks that it is reached
-  /// and kept. Returns what is wrong.
+  /// Called when the storm is over and there are no more faults: brings about the declared state, and checks that this state is
+  /// reached and kept. Returns what is wrong.
   [[nodiscard]] virtual std::vector<std::string> calm() = 0;
-  /// Called at the end of some histories: deletes everything. Returns what does not disappear.
+  /// Called at the end of some histories: deletes everything. Returns the objects that do not disappear.
   [[nodiscard]] virtual std::vector<std::string> end() { return {}; }
 };
 
@@ -58,7 +58,7 @@ class Program {
   [[nodiscard]] virtual std::string name() const = 0;
   /// Returns the number of the program's processes.
   [[nodiscard]] virtual int processes() const { return 1; }
-  /// Called once, before there are machines: connects the program's oracles, and creates what its installation contains.
+  /// Called once, before any machines exist: connects the program's oracles, and creates the objects of its installation.
   virtual void install(World& world) = 0;
   /// Starts a process. `which` is its index in this program, `slot` in the world.
   [[nodiscard]] virtual std::unique_ptr<ProgramProcess> start(World& world, int which, int slot) = 0;

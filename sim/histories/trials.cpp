@@ -8,7 +8,7 @@ namespace {
 
 using core::Duration;
 
-/// The duration of a fault of watches. The effects of a write, and the reopening of watches, fall into this time.
+/// The duration of a fault of watches. Long enough for the effects of a write and for the reopening of watches.
 constexpr Duration kOfWatches{3000};
 /// The time for which bookmarks are withheld: twice the server's interval of bookmarks.
 constexpr Duration kOfBookmarks{20000};
@@ -64,7 +64,7 @@ std::vector<Trial> make_trials() {
     spell(world, world.faults().rates.gone, kOfWatches);
     forget(world);
   }));
-  // Bookmarks only matter when a watch is resumed. So all watches end when bookmarks return.
+  // Bookmarks only matter when a watch is resumed. So all watches end when the faults of bookmarks end.
   out.push_back(event("no bookmarks", [](World& world) {
     spell(world, world.faults().rates.withhold_bookmark, kOfBookmarks);
     world.loop().after(kOfBookmarks, [&world] { forget(world); });

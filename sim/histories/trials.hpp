@@ -1,4 +1,4 @@
-// The faults that are tried one at a time. Each begins at one write of the fixed history. Most end by themselves.
+// The faults that are tried one at a time. Each fault begins at one write of the fixed history. Most of them end by themselves.
 //
 //   sim::OperatorWorld world({}, {.processes = trial.processes});
 //   trial.arm(world, 7);

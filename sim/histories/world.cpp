@@ -31,7 +31,7 @@ World::World(WorldOptions options, std::vector<std::unique_ptr<Program>> program
   for (int i = 0; i < options_.kube_nodes; ++i) kube_->nodes().add_node("kube-" + std::to_string(i));
   kube_->nodes().set_process_factory(
       [this](PodView pod, const std::string& container) { return site_.make_process(std::move(pod), container); });
-  // Writes to Slurm count as well. They include a reconfigure, although it is a GET.
+  // Writes to Slurm count as well. A reconfigure counts too, although its request is a GET.
   faults_.is_write = [](const net::HttpRequest& request) {
     const bool timed =
         request.target.find("/leases") != std::string::npos || request.target.find("/events") != std::string::npos;
@@ -64,7 +64,7 @@ void World::note_of(int slot, const std::string& what) {
 
 void World::crash(int slot, core::Duration delay) {
   note_of(slot, "dies");
-  // The caller may be the process that is destroyed here.
+  // The process that is destroyed here may be the caller, so destroy it later.
   loop_.after(core::Duration{0}, [this, slot] { slots_[static_cast<std::size_t>(slot)].process.reset(); });
   loop_.after(delay + core::Duration{1}, [this, slot] { start(slot); });
 }
@@ -138,7 +138,7 @@ SlurmFault World::slurm_fault(const net::HttpRequest& request, int slot) {
                                    {slurm_rates.partial, Kind::kPartial},
                                    {slurm_rates.error, Kind::kError},
                                    {slurm_rates.lost, Kind::kLost}}) {
-    // Only reads get the faults kBare and kOther. To a write, such an answer would look like success.
+    // Only reads get the faults kBare and kOther, because the answer would look like the success of a write.
     const bool read = request.method == "GET" && !request.target.ends_with("/reconfigure/");
     const bool of_tables = kind == Kind::kBare || kind == Kind::kOther;
     // Another cluster's slurmrestd would answer this request in the same way, so kOther would be no fault.

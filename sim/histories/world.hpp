@@ -1,5 +1,5 @@
-// A simulated Kubernetes, Slurm in its pods, and the real programs, with users, admins and accidents, all from one seed and on
-// virtual time.
+// A simulated Kubernetes, Slurm in its pods, and the real programs, with users, administrators and accidents. One seed
+// determines everything. The time is virtual.
 //
 //   sim::World world({.seed = 7}, std::move(programs));
 //   sim::History history(world);
@@ -95,7 +95,7 @@ class World {
   [[nodiscard]] SimSlurm* slurm() const;
 
   /// Runs until the declared state has held for a few seconds, an oracle finds a violation, or `limit` has passed. Returns why
-  /// the declared state is not reached; empty if it is.
+  /// the declared state is not reached; empty if it is reached.
   std::vector<std::string> settle(core::Duration limit);
 
   static constexpr const char* kNamespace = "default";

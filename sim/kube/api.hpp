@@ -51,7 +51,7 @@ struct Deletion {
 
 enum class PatchKind { kJson, kMerge, kStrategic, kApply };
 
-/// A request as an admission rule sees it. The rule returns nullopt to admit it.
+/// A request as an admission rule sees it. The rule returns nullopt to admit the request.
 struct AdmissionRequest {
   std::string operation;  ///< "CREATE", "UPDATE", "DELETE".
   const kube::Resource& resource;
@@ -65,7 +65,7 @@ using Admission = std::function<std::optional<Refusal>(const AdmissionRequest&)>
 
 struct ApiOptions {
   bool watch_list = true;                      ///< The server supports sendInitialEvents.
-  bool watch_progress = true;                  ///< etcd reports progress. Otherwise, a WatchList ends with an ERROR of 500.
+  bool watch_progress = true;                  ///< etcd reports progress. If false, a WatchList ends with an ERROR of 500.
   core::Duration bookmark_interval{10000};     ///< The time between bookmarks. Real servers take about a minute.
   core::Duration compaction_interval{300000};  ///< History is kept at least this long; zero: for ever.
 };
@@ -101,10 +101,11 @@ class KubeApi {
   /// Sets the condition DisruptionTarget in a pod, with this reason and message.
   void disrupt(core::Json& pod, const char* reason, const char* message) const;
   ApiResult<core::Json> evict(const kube::Key& pod, const Deletion& deletion, const Caller& caller = {});
-  /// Acts like POST .../token; `request` is a TokenRequest, which is returned with its status. The token is not valid, but
-  /// unique.
+  /// Acts like POST .../token. `request` is a TokenRequest, and the result is this TokenRequest with a status. The token is not
+  /// valid, but unique.
   ApiResult<core::Json> request_token(const kube::Key& account, core::Json request);
-  /// Reads the object, calls `change` on it, and writes it back. Returns false if it does not exist or the write is refused.
+  /// Reads the object, calls `change` on it, and writes it back. Returns false if it does not exist or the API refuses the
+  /// write.
   bool modify(const kube::Resource& resource, const kube::Key& key, const std::function<void(core::Json&)>& change,
               const Caller& caller = {}, const std::string& subresource = "");
   /// Returns the object without managedFields; null if absent. Valid until the object is next written or deleted.
@@ -121,11 +122,11 @@ class KubeApi {
     std::string line;  ///< Includes the newline.
   };
   struct WatchSink {
-    std::function<void(WatchEvent)> on_event;  ///< May be called from inside of watch() and of verbs. Must not call back.
+    std::function<void(WatchEvent)> on_event;  ///< Can be called from inside of watch() and of verbs. Must not call back.
     std::function<void()> on_end;              ///< The server ended the watch: a timeout, or after an error event.
   };
   using WatchId = std::uint64_t;
-  /// Opens a watch, whose events follow until it is closed. Returns its id, or the reply with the error.
+  /// Opens a watch. The watch sends events until it is closed. Returns the id of the watch, or the reply with the error.
   std::expected<WatchId, net::HttpResponse> watch(const net::HttpRequest& request, WatchSink sink);
   void close_watch(WatchId id);
   [[nodiscard]] std::size_t watch_count() const { return watches_.size(); }
@@ -154,7 +155,7 @@ class KubeApi {
   std::optional<Refusal> admit(const AdmissionRequest& request) const;
   std::optional<Refusal> check_object(const KubeKind& kind, const core::Json& object, const Caller& caller) const;
   std::optional<Refusal> check_namespace(const KubeKind& kind, const kube::Key& key) const;
-  /// store() and write() store the new state. store() returns it as stored, and write() as served.
+  /// store() and write() both store the new state. store() returns the stored object, and write() the object as served.
   ApiResult<StoredPtr> store(const KubeKind& kind, const StoredPtr& before, core::Json after, const Caller& caller,
                              const std::string& subresource, std::optional<FieldOwners> owners, bool patched = false);
   ApiResult<core::Json> write(const KubeKind& kind, const StoredPtr& before, core::Json after, const Caller& caller,

@@ -210,7 +210,7 @@ std::expected<KubeApi::Parsed, net::HttpResponse> KubeApi::parse(const net::Http
   });
   if (!served)
     return std::unexpected(net::HttpResponse{404, {{"content-type", "text/plain; charset=utf-8"}}, "404 page not found\n"});
-  // /namespaces/NAME is an object itself, unless a resource follows.
+  // /namespaces/NAME is an object itself, unless the name of a resource follows.
   if (parts[at] == "namespaces" && at + 2 < parts.size() && parts[at + 2] != "status" && parts[at + 2] != "finalize") {
     parsed.key.ns = parts[at + 1];
     at += 2;

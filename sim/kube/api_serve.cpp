@@ -31,7 +31,7 @@ Json metadata_only(const Json& object) {
 
 namespace {
 
-/// Returns an answer in another shape. A list cannot have the shape of an object, nor an object that of a list.
+/// Returns an answer in another shape. A list cannot be shown in the shape of an object, nor an object in that of a list.
 net::HttpResponse reshaped(net::HttpResponse whole, Shape shape) {
   const auto json = core::parse_json(whole.body);
   if (!json || json->value("kind", "") == "Status") return whole;
@@ -114,7 +114,7 @@ net::HttpResponse KubeApi::serve_parsed(const Parsed& parsed, const net::HttpReq
     if (!pod) return reply(pod.error());
     if (core::get_string(*pod, {"status", "phase"}) != "Running")
       return reply(bad_request("the container is waiting to start"));
-    // Nobody logs in to a simulated pod.
+    // Reports no sessions, because nobody logs in to a simulated pod.
     return {200, {{"content-type", "text/plain"}}, "sessions=0\n"};
   }
   if (auto created = serve_created_subresource(parsed, request)) return std::move(*created);

@@ -25,7 +25,7 @@ ApiResult<Json> KubeApi::evict(const kube::Key& pod, const Deletion& deletion, c
           !core::contains(stored->body["metadata"].value("labels", Json::object()), *labels))
         continue;
       const auto count = [&](const char* name) { return core::get_int(budget->body, {"status", name}); };
-      // A budget does not protect a pod that is not ready if its policy is AlwaysAllow, or if enough other pods are ready.
+      // A budget does not protect an unready pod if the budget's policy is AlwaysAllow, or if enough other pods are ready.
       if (!is_ready(stored->body) && (core::get_string(budget->body, {"spec", "unhealthyPodEvictionPolicy"}) == "AlwaysAllow" ||
                                       (count("currentHealthy") >= count("desiredHealthy") && count("desiredHealthy") > 0)))
         continue;

@@ -34,7 +34,7 @@ std::expected<KubeApi::WatchId, net::HttpResponse> KubeApi::watch(const net::Htt
   watch->kind = parsed->kind;
   watch->table = table_name(parsed->kind->resource);
   watch->selection = parsed->selection();
-  // A name in the path watches one object (deprecated, but served).
+  // If the path contains a name, the watch is for one object (deprecated, but served).
   if (!parsed->key.name.empty()) watch->selection.fields.push_back("metadata.name=" + parsed->key.name);
   watch->bookmarks = parsed->option("allowWatchBookmarks") == "true";
   watch->metadata_only = shape_of(request) == Shape::kMetadata;
@@ -136,7 +136,7 @@ void KubeApi::deliver(Watch& watch, const ChangePtr& change) {
   if (!matched && !matches) return;
   const Event::Type type = !matched ? Event::Type::kAdded : matches ? Event::Type::kModified : Event::Type::kDeleted;
   if (type == Event::Type::kDeleted && change->type != Change::Type::kDeleted) {
-    // The object has left the selection: sends its previous state, with the revision of the change.
+    // The object has left the selection. The watch sends its previous state, with the revision of the change.
     Stored last{change->before->body, change->before->owners, change->revision, change->before->creator};
     last.body["metadata"]["resourceVersion"] = std::to_string(change->revision);
     watch.sink.on_event(make_event(type, text_for(watch, last)));

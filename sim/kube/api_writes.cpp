@@ -28,14 +28,14 @@ void drop_empty(Json& metadata, const char* name) {
   if (metadata.contains(name) && (metadata[name].is_null() || metadata[name].empty())) metadata.erase(name);
 }
 
-/// Reports whether to record the field owners of a kind. Pods and similar kinds have many writers and are never applied, so
-/// recording their owners would cost time for nothing.
+/// Reports whether to record the field owners of a kind. Pods and similar kinds are often written and never applied, so
+/// recording their owners would take time without any use.
 bool follows_owners(const KubeKind& kind) {
   static const std::set<std::string> kNot{"pods", "nodes", "leases", "events", "endpointslices", "replicasets"};
   return !kNot.contains(kind.resource.plural);
 }
 
-/// Returns who owns the fields of an object. While only its creator has written the object, the creator owns all of them.
+/// Returns who owns the fields of an object. As long as only its creator has written the object, the creator owns all fields.
 FieldOwners owners_of(const KubeKind& kind, const Stored& stored) {
   if (!stored.owners.empty()) return stored.owners;
   return {{"Update " + stored.creator, fields_of(stored.body, kind.custom)}};
@@ -206,7 +206,7 @@ ApiResult<StoredPtr> KubeApi::store(const KubeKind& kind, const StoredPtr& befor
   const bool held = kind.resource.plural == "namespaces" && space_finalizers != nullptr && !space_finalizers->empty();
   if (terminating(after) && !held && finalizer_count(after) == 0 &&
       core::get_int(after, {"metadata", "deletionGracePeriodSeconds"}) == 0) {
-    // `after` is not stored before the deletion: watches report the object as it was, with its finalizers.
+    // Deletes without storing `after`, because watches report the object as it was before, with its finalizers.
     store_.erase(table_name(kind.resource), key);
     return std::make_shared<const Stored>(Stored{std::move(after), std::move(*owners), before->revision});
   }
@@ -299,7 +299,7 @@ ApiResult<Json> KubeApi::apply(const KubeKind& kind, const kube::Key& key, const
   const FieldOwners owners = owners_of(kind, *before);
   ApplyResult result = apply_config(live, owners, wanted, manager, force, kind.custom);
   if (!result.conflicts.empty()) return std::unexpected(apply_conflict(kind.resource, result.conflicts));
-  // uid and resourceVersion in an apply are preconditions. write() checks them.
+  // uid and resourceVersion in an apply are preconditions, which write() checks.
   for (const char* name : {"uid", "resourceVersion"}) {
     const std::string value = core::get_string(config, {"metadata", name});
     if (!value.empty()) result.object["metadata"][name] = value;

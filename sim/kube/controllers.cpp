@@ -124,7 +124,7 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
 
   core::Duration delay() { return core::Duration{random.between(options.least_delay.count(), options.most_delay.count())}; }
 
-  /// Does the work once after a delay, however often it is queued meanwhile.
+  /// Does the work once after a delay, even if it is queued again before.
   void queue(const std::string& name, const kube::Key& key, Sync sync, core::Duration more = core::Duration{0}) {
     const std::string id = name + " " + key.str();
     if (!pending.insert(id).second) return;
@@ -236,7 +236,7 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
     if (change.type != Change::Type::kDeleted) {
       if (!owner_uids(change.object).empty() || terminating(change.object->body)) queue_garbage(place);
     }
-    // Checks again the owners, which may wait for the deletion of the object, and the dependents of a deleted object.
+    // Checks the owners, which may wait for the deletion of the object. If the object was deleted, checks its dependents too.
     for (const std::string& uid : owner_uids(change.object)) {
       const auto owner = by_uid.find(uid);
       if (owner != by_uid.end()) queue_garbage(owner->second);
@@ -281,7 +281,7 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
     deletion.propagation = "Background";
     if (kube::has_finalizer(object, "foregroundDeletion") || (owns && !waiting.empty())) deletion.propagation = "Foreground";
     if (kube::has_finalizer(object, "orphan")) deletion.propagation = "Orphan";
-    // A refused deletion (by a policy, for example) is tried again. The real controller does this with a growing delay.
+    // A deletion that is refused (by a policy, for example) is tried again. The real controller retries with a growing delay.
     if (!api.remove(kind->resource, place.key, deletion, who)) {
       api.loop().after(core::Duration{random.between(1000, 5000)}, [weak = weak_from_this(), place] {
         if (const auto self = weak.lock()) self->queue_garbage(place);
@@ -408,8 +408,8 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
       } else if (ended(it->second.second)) {
         delete_pod(it->second.first, it->second.second, who);
       } else if (is_ready(it->second.second) || !ordered) {
-        // With parallel pod management, a pod that is not ready does not delay the update of the set. So a corrected template
-        // can replace the pod.
+        // With parallel pod management, the update of the set does not wait for a pod that is not ready. So a corrected
+        // template can replace this pod.
         continue;
       }
       settled = false;
@@ -476,7 +476,7 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
     return false;
   }
 
-  /// Writes events like the recorder of the real controller: one for each refusal, with a count for repeats.
+  /// Writes events as the recorder of the real controller does: one event for each refusal, with a count for repeats.
   void tell_refusal(const Json& set, const kube::Key& key, const std::string& what, const Refusal& refusal, const Caller& who) {
     const std::string note = what + " failed error: " + core::get_string(refusal, {"message"});
     const std::string now = core::format_rfc3339(api.loop().clock().wall());
@@ -639,7 +639,7 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
 
   // -------------------------------------------------------------------------------------------------------------------- nodes
 
-  /// Taints a node that is not ready. Leaves the taints of others alone.
+  /// Sets the taints of a node that is not ready, and removes them when the node is ready. Does not change other taints.
   void sync_node(const kube::Key& key) {
     const Json* node = api.peek(res::kNode, key);
     const Json* conditions = node == nullptr ? nullptr : core::find(*node, {"status", "conditions"});
@@ -674,7 +674,7 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
     for (const kube::Key& pod : api.store().pods_on(key.name)) queue("taints", pod, &Impl::heed_taints);
   }
 
-  /// Sets the condition Ready of the pods on a lost node to False, and nothing else.
+  /// Sets the condition Ready of the pods on a lost node to False. Changes nothing else.
   void unready_pods(const kube::Key& node) {
     const std::string at = core::format_rfc3339(api.loop().clock().wall());
     for (const kube::Key& key : api.store().pods_on(node.name)) {
@@ -740,14 +740,14 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
 
   // ------------------------------------------------------------------------------------------------------------------- others
 
-  /// Returns the controller of the object; null if the controller is deleted, or there is none.
+  /// Returns the controller of the object; null if there is none, or if it is deleted.
   [[nodiscard]] StoredPtr controller_of(const Json& object) const {
     const auto place = by_uid.find(controller_uid(object));
     return place == by_uid.end() ? nullptr : api.store().find(place->second.table, place->second.key);
   }
 
-  /// Returns the sum of spec.replicas of the pods' controllers. A Deployment counts in place of its ReplicaSet. nullopt: a
-  /// controller is deleted, or its kind has no scale subresource.
+  /// Returns the sum of spec.replicas of the pods' controllers. If a Deployment controls a ReplicaSet, the Deployment counts
+  /// instead. nullopt: a controller is deleted, or its kind has no scale subresource.
   [[nodiscard]] std::optional<long long> expected_scale(const std::vector<StoredPtr>& pods) const {
     std::map<std::string, long long> scales;
     for (const StoredPtr& pod : pods) {
@@ -765,7 +765,7 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
     return sum;
   }
 
-  /// Updates the status of a budget. Runs when the budget or a pod changes, but not when only the scale of an owner changes.
+  /// Updates the status of a budget. Called when the budget or a pod changes, but not when only the scale of an owner changes.
   void sync_budget(const kube::Key& key) {
     const StoredPtr stored = api.store().find("poddisruptionbudgets.policy", key);
     if (!stored) return;
@@ -778,7 +778,7 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
       pods.push_back(pod);
       if (is_ready(pod->body) && !terminating(pod->body)) ++healthy;
     }
-    // An integer `minAvailable` refers to the existing pods, everything else to the replicas that their owners want.
+    // An integer `minAvailable` refers to the existing pods. All other values refer to the replicas that the pods' owners want.
     const Json* most = core::find(budget, {"spec", "maxUnavailable"});
     const Json* least = core::find(budget, {"spec", "minAvailable"});
     std::optional<long long> counted = 0;
@@ -826,7 +826,7 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
           caller("pvc-protection-controller"));
       return;
     }
-    // Other storage classes have no provisioner here.
+    // In this model, other storage classes have no provisioner.
     if (core::get_string(claim, {"status", "phase"}) == "Bound" ||
         core::get_string(claim, {"spec", "storageClassName"}) != "standard")
       return;

@@ -1,6 +1,6 @@
 // The controllers of the simulated cluster: garbage collection, namespaces, StatefulSets, Deployments, disruption budgets,
-// volume claims, endpoints, and the taints of nodes that are not ready with their effect on pods. Each reacts to changes after
-// a random delay, and its writes follow the same rules as those of all clients.
+// volume claims, endpoints, and the taints of nodes that are not ready, including the evictions by taints. Each controller
+// reacts to changes after a random delay, and its writes follow the same rules as those of all clients.
 #pragma once
 
 #include <functional>

@@ -324,8 +324,8 @@ bool only_adds_requirements(const Json& before, const Json& after) {
   return had_any || !has_any;  // an empty term matches no node
 }
 
-/// Checks the changes of the nodeSelector and the node affinity of a gated pod. It may get more labels in the nodeSelector, any
-/// node affinity where it had none, and more requirements in each term. Then removes both fields from `was` and `is`.
+/// Checks the changes of the nodeSelector and the node affinity of a gated pod: it may get more labels in the nodeSelector, any
+/// node affinity if it had none, and more requirements in each term. Then removes both fields from `was` and `is`.
 Problems gated_update(Json& was, Json& is) {
   Problems problems;
   if (!was.contains("schedulingGates") || was["schedulingGates"].empty()) return problems;

@@ -125,8 +125,8 @@ void Kubelets::Impl::crash(const std::string& name) {
   lose(name);
 }
 
-/// Handles the return of a node's kubelet: it drops pods that the API server no longer has, reports or restarts its other pods,
-/// and notices new ones.
+/// Handles the return of a node's kubelet. The kubelet drops pods that the API server no longer has, reports or restarts its
+/// other pods, and notices new pods.
 void Kubelets::Impl::come_back(const std::string& name, bool restarted) {
   ++nodes[name].outage;
   if (restarted) {
@@ -191,7 +191,7 @@ Kubelets::~Kubelets() {
 }
 
 void Kubelets::end_processes() {
-  // The destructor of a process may call back into the kubelet, so all pods are marked as gone and removed first.
+  // The destructor of a process can call the kubelet, so all pods are marked as gone and removed first.
   for (const auto& [uid, pod] : impl_->pods) pod->gone = true;
   const auto pods = std::exchange(impl_->pods, {});
   for (const auto& [uid, pod] : pods) pod->containers.clear();

@@ -1,5 +1,5 @@
-// The nodes of the simulated cluster: a scheduler, and a kubelet for each node, which pulls images, starts containers, runs
-// their probes, stops them with preStop and grace period, and reports. A container runs a Process; SimSlurm provides its own.
+// The nodes of the simulated cluster: a scheduler, and a kubelet for each node. A kubelet pulls images, starts containers, runs
+// their probes, stops them with preStop and grace period, and reports. A container runs a Process. SimSlurm provides its own.
 //
 //   class Slurmd : public sim::Process { ... };
 //   sim::Kubelets nodes(api, random);
@@ -21,7 +21,7 @@
 
 namespace sim {
 
-/// A container's view of its pod. Cheap to copy; may be kept as long as the process lives.
+/// A container's view of its pod. Cheap to copy. A copy stays valid as long as the process lives.
 class PodView {
  public:
   [[nodiscard]] const kube::Key& key() const;
@@ -76,7 +76,7 @@ class Process {
   /// Called when the mounted files have been refreshed.
   virtual void files_changed() {}
 };
-/// Returns the process of a container. Null stands for a process that is ready at once. In an init container, it exits with 0.
+/// Returns the process of a container. Null means a process that is ready at once. In an init container, that exits with 0.
 using ProcessFactory = std::function<std::unique_ptr<Process>(PodView pod, const std::string& container)>;
 
 /// An event that hits a pod although no user caused it.
@@ -118,7 +118,7 @@ class Kubelets {
 
   /// Stops the machine: its processes end, and nothing is reported any more.
   void crash_node(const std::string& name);
-  /// Starts the machine again. It restarts its pods that still exist.
+  /// Starts the machine again. Its kubelet restarts the pods that still exist.
   void restart_node(const std::string& name);
   /// Breaks the network between the node and the API server. The processes continue.
   void cut_node(const std::string& name);
@@ -129,7 +129,7 @@ class Kubelets {
   void fail_pod(const kube::Key& key, const std::string& reason = "Evicted");
   /// Sets whether the node is under load: then no liveness or readiness probe is answered in time.
   void load_node(const std::string& name, bool loaded);
-  /// Deletes the pod as the scheduler does for a pod with a higher priority. An admission rule may refuse this.
+  /// Deletes the pod as the scheduler does for a pod with a higher priority. An admission rule can refuse this deletion.
   void preempt(const kube::Key& key);
 
   /// Returns the process of a running container; null if there is none.

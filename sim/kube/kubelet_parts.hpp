@@ -36,7 +36,7 @@ struct Container {
   bool ready = false;
   bool started = false;   ///< The startup probe, if any, has passed. The other probes only run after that.
   bool killing = false;   ///< A probe has failed, and the container is being ended.
-  bool replaced = false;  ///< A probe ended the container, which starts again before its end is reported.
+  bool replaced = false;  ///< A probe ended the container, which starts again before the end is reported.
   bool started_once = false;
   /// The start of the current series of failed liveness probes; nullopt if the last probe was answered.
   std::optional<core::MonoTime> failing;

@@ -117,7 +117,7 @@ void Kubelets::Impl::sync_in(const PodPtr& pod, Duration delay) {
   });
 }
 
-/// Reports whether a container that has ended starts again if its pod is not being stopped.
+/// Reports whether an ended container starts again, if its pod is not being stopped.
 bool Kubelets::Impl::starts_again(const Pod& pod, const Container& container) {
   if (container.ephemeral) return false;
   if (container.sidecar) return true;
@@ -282,12 +282,12 @@ void Kubelets::Impl::end_container(const PodPtr& pod, Container& container, int 
       Json{{"exitCode", code}, {"reason", reason}, {"startedAt", container.started_at}, {"finishedAt", now()}};
   if (!said.empty()) (*container.terminated)["message"] = said;
   const bool again = !pod->stopping && starts_again(*pod, container);
-  // A first restart after a failed probe does not count for the back-off of later restarts.
+  // If a failed probe caused the first restart of a container, this restart does not lengthen the delay of later restarts.
   const bool counts = again && (!killed || container.restarts > 0);
   const int before = counts ? container.backoffs++ : 0;
   container.replaced = again && killed && before == 0;
   container.ready = container.ready && container.replaced;
-  // The first restart that counts is immediate. Later ones have a growing delay.
+  // The first restart that counts is immediate. Each later restart has a longer delay, up to five minutes.
   if (before == 0) return;
   const Duration backoff = std::min(Duration{10000} * (1 << std::min(before - 1, 5)), Duration{300000});
   container.backing_off = true;
@@ -295,8 +295,8 @@ void Kubelets::Impl::end_container(const PodPtr& pod, Container& container, int 
   back_off(pod, container.name(), api.loop().clock().mono() + backoff);
 }
 
-/// Shows a container that waits for its restart as terminated until the next sync of the kubelet. Then shows the container as
-/// CrashLoopBackOff until the first sync after the back-off, which starts it.
+/// Shows a container that waits for its restart as terminated until the next sync of the kubelet. Then shows CrashLoopBackOff
+/// until the first sync after the back-off, which starts the container.
 void Kubelets::Impl::back_off(const PodPtr& pod, const std::string& name, core::MonoTime until) {
   later(between(Duration{10000}, Duration{15000}), pod, [name, until](Impl& self, const PodPtr& p) {
     Container* c = p->find(name);
@@ -311,7 +311,7 @@ void Kubelets::Impl::back_off(const PodPtr& pod, const std::string& name, core::
 void Kubelets::Impl::stop(const PodPtr& pod) {
   const auto grace = std::chrono::seconds(core::get_int(pod->object, {"metadata", "deletionGracePeriodSeconds"}, 30));
   const std::uint64_t number = ++pod->refresh;
-  // A second deletion may shorten the grace period.
+  // A second deletion can shorten the grace period.
   later(grace, pod, [number](Impl& self, const PodPtr& p) {
     if (p->refresh == number) self.kill(p);
   });
@@ -373,7 +373,7 @@ void Kubelets::Impl::finish_stop(const PodPtr& pod) {
 void Kubelets::Impl::forget(const std::string& uid) {
   const auto it = pods.find(uid);
   if (it == pods.end()) return;
-  // A node without connection cannot know that the pod is deleted. Its processes continue until the node is connected again.
+  // A node without connection cannot know that the pod is deleted. The pod's processes continue until the node reconnects.
   if (!connected(it->second->node) && able(*it->second)) return;
   drop(it->second);
 }

@@ -25,7 +25,7 @@ Amounts amounts(const Json& quantities) {
   return out;
 }
 
-/// Returns the sum of the containers' requests, and 1 for the resource "pods". A limit takes the place of a missing request.
+/// Returns the sum of the containers' requests, and 1 for the resource "pods". If a request is missing, its limit counts.
 Amounts requests(const Json& pod) {
   Amounts out{{"pods", 1}};
   for (const Json& container : pod["spec"].value("containers", Json::array())) {
@@ -148,8 +148,8 @@ bool Kubelets::Impl::tolerates_taints(const Json& pod, const Json& node) {
          });
 }
 
-/// Evaluates required node affinity: one of the terms must match, and all requirements of a term. An empty term matches no
-/// node.
+/// Evaluates required node affinity: at least one term must match, and a term matches if all its requirements do. An empty term
+/// matches no node.
 bool Kubelets::Impl::affine(const Json& pod, const Json& node) {
   const Json* terms = core::find(pod, {"spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"});
   if (terms == nullptr || !terms->contains("nodeSelectorTerms")) return true;
@@ -178,8 +178,8 @@ bool Kubelets::Impl::has_room(const Json& pod, const Json& node) {
                              [&](const auto& wanted) { return wanted.second <= 0 || wanted.second <= left[wanted.first]; });
 }
 
-/// Reports whether the pod's required anti-affinity allows the node. Every rule counts as a rule for the pod's namespace with
-/// the host name as its topologyKey.
+/// Reports whether the pod's required anti-affinity allows the node. Every rule is treated as a rule for the pod's namespace
+/// with the host name as its topologyKey.
 bool Kubelets::Impl::tolerant(const kube::Key& key, const Json& pod, const std::string& node) {
   const Json* rules =
       core::find(pod, {"spec", "affinity", "podAntiAffinity", "requiredDuringSchedulingIgnoredDuringExecution"});

@@ -66,8 +66,8 @@ std::string Kubelets::Impl::phase(const Pod& pod) {
   return started ? "Running" : "Pending";
 }
 
-/// Reports the state of the pod, as a kubelet's status manager does: the API server learns of a state with a delay, and only of
-/// the latest one. The kubelet's own decisions do not wait for this.
+/// Reports the state of the pod, as a kubelet's status manager does. The API server gets a state with a delay, and only the
+/// latest state. The kubelet's own decisions do not wait for the report.
 void Kubelets::Impl::report(const PodPtr& pod) {
   pod->reported_at = now();
   if (std::exchange(pod->reporting, true)) return;
@@ -112,7 +112,7 @@ void Kubelets::Impl::write_status(const PodPtr& pod) {
   const bool done = now_phase == "Succeeded";
   const char* unready = ready ? "" : done ? "PodCompleted" : now_phase == "Failed" ? "PodFailed" : "ContainersNotReady";
   if (lost) now_phase = "Failed";
-  // A pod that ends by itself gets its last phase when its sandbox has ended too.
+  // A pod that ends by itself gets its last phase only when its sandbox has ended too.
   if ((done || now_phase == "Failed") && !pod->stopping && pod->failed_reason.empty() && !pod->torn_down) {
     now_phase = core::get_string(stored->body, {"status", "phase"});
     later(between(Duration{20}, Duration{300}), pod, [](Impl& self, const PodPtr& p) {

@@ -146,7 +146,7 @@ const Json* at_path(const Json& root, const FieldPath& path) {
   return at;
 }
 
-/// Removes the value at a path, and the parents that this leaves empty. Reports whether `node` is empty afterwards.
+/// Removes the value at a path, and the parents that become empty. Reports whether `node` is empty afterwards.
 bool remove_path(Json& node, const FieldPath& path, std::size_t depth, std::string_view field) {
   const std::string& part = path[depth];
   const bool last = depth + 1 == path.size();
@@ -181,7 +181,7 @@ bool starts_with(const FieldPath& path, const FieldPath& prefix) {
   return path.size() >= prefix.size() && std::equal(prefix.begin(), prefix.end(), path.begin());
 }
 
-/// Returns, for each of two documents, the top-level members that differ from the other document. Usually there is only one.
+/// Returns the top-level members of each of the two documents that differ from the other document. Usually there is only one.
 std::pair<Json, Json> differing(const Json& from, const Json& to) {
   std::pair<Json, Json> out{Json::object(), Json::object()};
   const auto copy = [](const Json& one, const Json& other, Json& into) {
@@ -256,7 +256,7 @@ void strategic_list(Json& target, const Json& patch, const ListType& type) {
     if (is_map(type)) strategic_patch(made, item);
     patched.push_back(std::move(made));
   }
-  // Existing items keep their order. New items are placed as in the patch, before the items that only the server has.
+  // Existing items keep their order. New items have the order of the patch, and come before items that only the server has.
   const auto place = [&](const Json& item) {
     const auto at = find(target, item_key(item, type));
     return at == target.end() ? -1 : at - target.begin();
@@ -353,7 +353,7 @@ ApplyResult apply_config(const Json& live, const FieldOwners& owners, const Json
   result.object = merge_applied(live, config, "", custom);
   const auto before = owners.find(manager);
   if (before != owners.end()) {
-    // Removes whole items first: without its key field, an item could not be found.
+    // Removes whole items first, because an item that has lost its key field could not be found.
     std::vector<FieldPath> items;
     std::vector<FieldPath> fields;
     for (const FieldPath& path : before->second) {

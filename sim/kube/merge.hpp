@@ -1,5 +1,5 @@
-// The API server's ways to change documents: merge patch, JSON patch, strategic merge patch, and server-side apply with field
-// owners. Pure functions on JSON. The type of a list is derived from its field name, as far as the kinds here need it.
+// The methods by which the API server changes documents: merge patch, JSON patch, strategic merge patch, and server-side apply
+// with field owners. Pure functions on JSON. They derive the type of a list from its field name, as far as needed.
 #pragma once
 
 #include <map>
@@ -14,7 +14,7 @@
 
 namespace sim {
 
-/// The way in which a list is merged.
+/// Describes how a list is merged.
 struct ListType {
   enum class Kind { kAtomic, kSet, kMap };
   Kind kind = Kind::kAtomic;

@@ -13,8 +13,8 @@ using namespace std::chrono_literals;
 using testing::ElementsAre;
 namespace res = kube::resources;
 
-/// Parses a deeply nested document from text. As a nested initializer list, such a document would cost sanitizer builds minutes
-/// and gigabytes.
+/// Parses a deeply nested document from text. With a nested initializer list instead, sanitizer builds would take minutes and
+/// gigabytes.
 Json j(const char* text) {
   return *core::parse_json(text);
 }

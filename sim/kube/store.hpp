@@ -1,5 +1,5 @@
-// Stores the objects of the API server, in place of etcd and the watch cache. All objects share one revision counter. Keeps the
-// history of the objects, and calls listeners.
+// Stores the objects of the API server, in place of etcd and the watch cache. All objects share one revision counter. The store
+// also keeps the history of the objects, and calls listeners.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // Collects the violations that the oracles find in a history, and forwards the world's events to the oracles. Each program of a
-// world has its own oracles (sim/programs). They rely on what the simulated servers know, never on what a program says.
+// world has its own oracles (sim/programs). Oracles rely on what the simulated servers know, never on what a program reports.
 //
 // Folder sim/oracles: what the oracles of all programs share. Uses sim/site.
 #pragma once
@@ -15,7 +15,7 @@
 
 namespace sim {
 
-/// The interface of a program's oracles: the events that they get, and their answers.
+/// The interface of a program's oracles: the events that they receive, and the verdicts that they return.
 class Oracle {
  public:
   virtual ~Oracle() = default;
@@ -43,7 +43,7 @@ class Oracles {
   [[nodiscard]] bool ok() const { return violations_.empty(); }
   void violation(std::string text);
 
-  /// Adds an event to the most recent ones, which the report of a failing seed shows.
+  /// Adds an event to the list of recent events, which the report of a failing seed shows.
   void note(std::string text);
   [[nodiscard]] const std::deque<std::string>& notes() const { return notes_; }
 

@@ -26,7 +26,7 @@ std::string hex(std::string_view bytes) {
   return out;
 }
 
-/// Returns bytes that are not text as JSON shows them in plans, requests and log lines.
+/// Returns bytes that are not text in the form in which JSON shows them in plans, requests and log lines.
 std::string as_dumped(const std::string& bytes) {
   const std::string quoted = Json(bytes).dump(-1, ' ', false, Json::error_handler_t::replace);
   return quoted.substr(1, quoted.size() - 2);

@@ -21,11 +21,11 @@ class SecretOracle {
   SecretOracle(const SecretOracle&) = delete;
   SecretOracle& operator=(const SecretOracle&) = delete;
 
-  /// Learns from a request to Slurm the text with which all tokens begin. Only Slurm may see tokens.
+  /// Learns, from a request to Slurm, the text with which all tokens begin. Only Slurm is allowed to see tokens.
   void learn_token_of(const net::HttpRequest& request);
   void search_secrets(std::string_view text, std::string_view where);
   void log_line(std::string_view line);
-  /// Searches a plan of an operator for secrets, and keeps the plan.
+  /// Searches a plan of an operator for secrets, and stores the plan.
   void read_plan(const plan::Plan& plan);
 
  private:

@@ -140,7 +140,7 @@ class SlurmSite::Slurmctld final : public SlurmProcess {
     cluster.jwt_key = pod_.file(container_, "/etc/slurm/" + std::string(api::kKeyJwt)).value_or("");
     const Json* claim = site_.api_->peek(kube::resources::kPersistentVolumeClaim,
                                          {pod_.key().ns, "statesave-" + slinky::controller_object_name(controller) + "-0"});
-    // Without a claim, the state begins with the pod.
+    // Without a claim, slurmctld starts with an empty state in each pod.
     const std::string volume = claim == nullptr ? pod_.uid() : core::get_string(*claim, {"metadata", "uid"});
     if (cluster.volume != volume) cluster.slurm->lose_state();
     cluster.volume = volume;
@@ -195,7 +195,7 @@ class SlurmSite::Slurmd final : public SlurmProcess {
   [[nodiscard]] std::string node() const override { return node_; }
 
  private:
-  /// Reports whether this slurmd was the last one to start under its node's name. Only that one represents the node.
+  /// Reports whether this slurmd was the last to start under its node's name. Only the last one represents the node.
   [[nodiscard]] bool mine() const {
     const Cluster* cluster = site_.at_host(host_);
     if (cluster == nullptr) return false;
@@ -247,7 +247,7 @@ class SlurmSite::KeysWitness final : public SlurmProcess {
   void files_changed() override { pod_.changed(); }
 };
 
-/// The init container of a login pod, which reports the rotation that its keys belong to.
+/// The init container of a login pod. It reports the key rotation to which the pod's keys belong.
 class SlurmSite::InitConf final : public SlurmProcess {
  public:
   using SlurmProcess::SlurmProcess;

@@ -1,8 +1,8 @@
 // Runs the containers of Slurm pods: connects each slurmctld, slurmd and slurmrestd pod of the simulated cluster to a SimSlurm.
 // Knows nothing of the operator except the pods that the operator writes.
 //
-// A slurmctld's state outlives the pod, and is lost with the volume claim. Without a claim, it is lost with the pod. The host
-// name of slurmctld ("demo-controller.default") identifies a Slurm cluster, as for slurmd and slurmrestd.
+// The state of a slurmctld outlives its pod, and is lost with the volume claim. Without a claim, the state is lost with the
+// pod. The host name of slurmctld ("demo-controller.default") identifies a Slurm cluster, as it does for slurmd and slurmrestd.
 //
 // Folder sim/site: the daemons of Slurm in simulated pods. Uses sim/kube, sim/slurm and slinky.
 #pragma once
@@ -88,9 +88,9 @@ class SlurmSite {
   std::map<std::string, int> starts_;
 };
 
-/// Does what the workers' preStop script does to the node. Does nothing if somebody else has drained the node and it is idle.
-/// Otherwise sets the node DOWN. Keeps the reason of somebody else's drain or DOWN, or sets "drained without a reason". Without
-/// such a drain or DOWN, drains the node first, with the operator's reason.
+/// Does to the node what the workers' preStop script does. Does nothing if somebody else has drained the node and the node is
+/// idle. Otherwise sets the node DOWN. If somebody else has set a drain or DOWN, keeps its reason, or sets "drained without a
+/// reason". Otherwise drains the node first, with the operator's reason.
 void run_pre_stop(SimSlurm& slurm, const std::string& node, const std::string& pod_uid);
 /// Returns the name of a worker pod's Slurm node.
 std::string slurm_node_of(const core::Json& pod);

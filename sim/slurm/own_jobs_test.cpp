@@ -87,8 +87,8 @@ TEST_F(OwnJobsTest, ASubmissionWhoseReplyWasLostIsNotRepeated) {
   EXPECT_EQ(slurmctld.jobs().size(), 1U);
 }
 
-/// A snapshot may lack an earlier submission in three cases: this process has just started, another process may have submitted
-/// a job, or the answer to a submission was lost.
+/// A snapshot can lack an earlier submission in three cases: this process has just started, another process has possibly
+/// submitted a job, or the answer to a submission was lost.
 TEST_F(OwnJobsTest, AllJobsAreReadLiveBeforeASubmissionOnlyOnDoubt) {
   const auto reads_first = [&](const char* key) {
     requests.clear();
@@ -139,7 +139,7 @@ TEST_F(OwnJobsTest, AJobIsLookedAtBeforeAnythingRunsOnItsNode) {
   EXPECT_NE(ended.value.error().message.find("it has ended"), std::string::npos) << ended.value.error().message;
 }
 
-/// With thousands of jobs, slurmrestd takes seconds to list them all.
+/// If there are thousands of jobs, slurmrestd takes seconds to list all of them.
 TEST_F(OwnJobsTest, OneJobIsReadToLookAtIt) {
   const slurm::OwnJob job = *own(kMark, submit(kMark));
   requests.clear();

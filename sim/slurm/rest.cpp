@@ -33,7 +33,7 @@ std::string percent_decode(std::string_view text) {
   return out;
 }
 
-/// Returns the body with the byte 0xE9 for each kOddByte. slurmrestd writes users' bytes unchanged, even if they are not UTF-8.
+/// Returns the body with the byte 0xE9 for each kOddByte: slurmrestd writes users' bytes unchanged, even if they are no UTF-8.
 std::string as_written(const Json& body) {
   static const std::string kPlaceholder = "\\u001a";  // kOddByte, as JSON writes it
   std::string text = body.dump();
@@ -212,8 +212,8 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
     return Json::array({{{"description", description}, {"error_number", number}, {"error", text}, {"source", source}}});
   }
 
-  /// Returns an error from slurmctld. From 26.05 on, a mistake of the client is a 422. Some mistakes are a 500, because
-  /// slurmrestd does not know that their numbers stand for mistakes of the client.
+  /// Returns an error from slurmctld. From 26.05 on, a mistake of the client gets the status 422. Some mistakes get 500
+  /// instead, because slurmrestd does not know that their error numbers stand for mistakes of the client.
   [[nodiscard]] HttpResponse refused(const Call& call, SlurmErrno number, const std::string& description,
                                      std::string_view source, Json body = Json::object()) const {
     const bool not_known = number == SlurmErrno::kUnspecified || number == SlurmErrno::kInvalidExternalJob;
@@ -291,7 +291,7 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
     return out;
   }
 
-  /// Reports whether the user is SlurmUser or root. All others may only read.
+  /// Reports whether the user is SlurmUser or root. All other users may only read.
   [[nodiscard]] static bool administrator(const Call& call) { return call.user == "slurm" || call.user == "root"; }
 
   HttpResponse dispatch(const Call& call) {
@@ -367,7 +367,7 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
     }
     HttpResponse out = good(call, {{"pings", Json::array({std::move(item)})}});
     if (trusted) return reply(std::move(out));
-    // slurmrestd answers a ping with a token that slurmctld does not accept only after ten seconds.
+    // If slurmctld does not accept the token of a ping, slurmrestd answers only after ten seconds.
     loop.after(core::Duration{10000}, [reply = std::move(reply), out = std::move(out)] { reply(out); });
   }
 
@@ -410,8 +410,8 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
 
   // --- Tables ---------------------------------------------------------------------------------------------------------
 
-  /// Reports whether slurmrestd answers a request with the update_time `since` that a table is unchanged. The table last
-  /// changed at `changed`. A change at the time `missed` is hidden from clients.
+  /// Reports whether slurmrestd answers a request with the update_time `since` that a table is unchanged. `changed`: when the
+  /// table last changed. `missed`: the time of a change that is hidden from clients.
   static bool unchanged(std::optional<std::int64_t> since, std::int64_t changed, std::int64_t missed) {
     return since && (*since - 1 >= changed || changed == missed);
   }
@@ -552,7 +552,7 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
                   Json::array(), std::move(warnings));
   }
 
-  /// Here, job ids are strings. In the table of jobs, they are numbers.
+  /// In this reply, job ids are strings. In the table of jobs, job ids are numbers.
   HttpResponse get_job_states(const Call& call) const {
     Json rows = Json::array();
     for (const auto& [id, job] : slurm.jobs()) rows.push_back({{"job_id", std::to_string(id)}, {"state", states_of(job)}});
@@ -666,7 +666,7 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
     return number == SlurmErrno::kSuccess ? good(call) : refused(call, number, "Failure to create node", "_create_node");
   }
 
-  /// Creates a reservation, or changes the nodes of an existing one. Other changes of an existing one are refused.
+  /// Creates a reservation, or changes the nodes of an existing reservation. Refuses other changes of an existing reservation.
   HttpResponse post_reservation(const Call& call) {
     const std::string name = call.body.value("name", "");
     const auto listed = call.body.value("node_list", std::vector<std::string>{});
@@ -693,7 +693,7 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
                : refused(call, number, "Error creating reservation  " + name, "slurm_create_reservation");
   }
 
-  /// Reads a number. It may be in an object or, like a count of nodes, in a string.
+  /// Reads a number. The number can be in an object or, like a count of nodes, in a string.
   static std::int64_t count_in(const Json& body, const char* key, std::int64_t fallback) {
     const Json* value = core::find(body, {key});
     if (value == nullptr) return fallback;
@@ -756,7 +756,7 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
     return out;
   }
 
-  /// Accepts only external jobs. All others are submitted with SimSlurm::submit().
+  /// Accepts only external jobs. Tests submit all other jobs with SimSlurm::submit().
   HttpResponse submit_job(const Call& call) {
     const char* source = "slurm_submit_batch_job()";
     const auto refuse = [&](SlurmErrno number) { return refused(call, number, "Batch job submission failed", source); };
@@ -951,7 +951,7 @@ class SlurmTransport final : public net::HttpTransport {
     });
   }
 
-  /// Carries out the request at the server. The client may have been destroyed meanwhile.
+  /// Carries out the request at the server, even if the client has been destroyed meanwhile.
   void arrive(SlurmRest& server, const std::shared_ptr<bool>& alive, RequestId id, const HttpRequest& request,
               const SlurmFault& fault) {
     if (fault.kind == SlurmFault::Kind::kError) {

@@ -4,11 +4,11 @@
 //   rest.serve(request, [](net::HttpResponse reply) { ... });          // behind net::HttpServer
 //   auto transport = slurm_transport(loop, host, random, find, faults);  // on the virtual loop
 //
-// The answers are taken from real ones of 24.11.5 and 26.05.5. Nodes and jobs contain only the relevant fields, and a few
+// The answers are copied from real answers of 24.11.5 and 26.05.5. Nodes and jobs contain only the relevant fields, and a few
 // others.
 //
-// Folder sim/slurm: the model of Slurm. Uses sim/base and net, but not slurm, so that it does not share mistakes about Slurm
-// with the programs.
+// Folder sim/slurm: the model of Slurm. Uses sim/base and net. Does not use slurm, so that model and programs do not share
+// mistakes about Slurm.
 #pragma once
 
 #include <functional>
@@ -43,7 +43,7 @@ struct SlurmFault {
   };
   Kind kind = Kind::kNone;
   core::Duration delay{0};
-  std::function<void()> after{};  ///< Called when the request is carried out, before its reply. May end the client.
+  std::function<void()> after{};  ///< Called when the request is carried out, before the reply is sent. Can end the client.
 };
 
 class SlurmRest {
@@ -52,7 +52,7 @@ class SlurmRest {
   using Faults = std::function<SlurmFault(const net::HttpRequest&)>;
   using Reply = std::function<void(net::HttpResponse)>;
 
-  /// `key` returns the jwt.key as slurmctld has it.
+  /// `key` returns the jwt.key that slurmctld has.
   SlurmRest(core::Loop& loop, SimSlurm& slurm, std::function<std::string()> key);
   ~SlurmRest();
 

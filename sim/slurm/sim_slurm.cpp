@@ -13,7 +13,7 @@ bool yes(std::string_view text) {
   return lower(text) == "yes" || text == "1" || lower(text) == "true";
 }
 
-/// Returns the value in the last line that sets the key; nullopt if none does.
+/// Returns the value in the last line that sets the key; nullopt if no line sets it.
 std::optional<std::string> last(const std::vector<ConfWords>& lines, std::string_view key) {
   std::optional<std::string> out;
   for (const ConfWords& words : lines) {
@@ -202,15 +202,15 @@ void SimSlurm::put_in_force(Loaded loaded) {
   slurmd_timeout_ = loaded.slurmd_timeout;
   node_sets_ = std::move(loaded.node_sets);
   gres_types_ = std::move(loaded.gres_types);
-  // Jobs of a removed partition: running jobs are killed, pending jobs can no longer run.
+  // The jobs of a removed partition: running jobs are killed, and pending jobs can never run.
   for (auto& [id, job] : jobs_) {
     if (job.ended() || job.completing || loaded.partitions.contains(job.request.partition)) continue;
     fail_job(job, JobLoss::Cause::kPartitionGone);
   }
   partitions_ = std::move(loaded.partitions);
   for (auto& [id, job] : jobs_) {
-    // slurmctld looks up again the nodes that a job requires by name, even for running jobs. If one is missing, it reports
-    // "Invalid req_nodes for JobId".
+    // slurmctld looks up again the nodes that a job requires by name, even for running jobs. If such a node is missing,
+    // slurmctld reports "Invalid req_nodes for JobId".
     const bool lost = !job.ended() && !job.completing &&
                       std::any_of(job.request.required_nodes.begin(), job.request.required_nodes.end(),
                                   [&](const std::string& n) { return !nodes_.contains(n); });
@@ -350,7 +350,7 @@ SlurmErrno SimSlurm::reconfigure() {
   return SlurmErrno::kSuccess;
 }
 
-/// Reconfigures every slurmd that slurmctld knows and that accepts its messages. A slurmd without a record is not known.
+/// Reconfigures every slurmd that slurmctld knows and that accepts its messages. Without a record, a slurmd is not known.
 void SimSlurm::reload_all() {
   if (!up_) return;
   for (auto& [name, slurmd] : slurmds_) {

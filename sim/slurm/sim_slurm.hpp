@@ -1,5 +1,5 @@
-// A model of slurmctld and its slurmds, as far as an operator can see them: registration, states, jobs, configuration. Its REST
-// API is sim/slurm/rest.hpp.
+// A model of slurmctld and its slurmds, as far as an operator can see them: registration, states, jobs, configuration. The
+// model of their REST API is sim/slurm/rest.hpp.
 //
 //   sim::SimSlurm slurm(loop, random, [&] { return projected_slurm_conf; });
 //   slurm.start();
@@ -91,11 +91,11 @@ enum class SlurmErrno : int {
 struct SlurmKeys {
   std::vector<std::string> kids{"slurm.key"};
   std::string use_default{};                   ///< The kid of the key that signs; "": the first.
-  std::map<std::string, std::string> bytes{};  ///< The keys by kid, if known. Two daemons may have different keys with one kid.
+  std::map<std::string, std::string> bytes{};  ///< The keys by kid, if known. Two daemons can have different keys with one kid.
   bool alone = false;                          ///< The daemon has only slurm.key. `kids` contains the content of that file.
   [[nodiscard]] const std::string& signs() const { return use_default.empty() ? kids.front() : use_default; }
-  /// Reports whether this daemon can verify a message of `sender`. It uses its key with the message's kid. If the message has
-  /// no kid, it uses the key with which it signs itself. A daemon with only slurm.key ignores kids.
+  /// Reports whether this daemon can verify a message of `sender`. The daemon uses its key with the message's kid. If the
+  /// message has no kid, it uses the key with which it signs messages. A daemon with only slurm.key ignores kids.
   [[nodiscard]] bool accept(const SlurmKeys& sender) const;
 
  private:
@@ -133,12 +133,12 @@ struct SimReservation {
   std::set<std::string> nodes;
   std::string users = "root";
   std::set<std::string> flags{};    ///< SPEC_NODES is implied.
-  std::int64_t start = 0, end = 0;  ///< Seconds, wall clock. For a recurring one: of the current or next occurrence.
+  std::int64_t start = 0, end = 0;  ///< Seconds, wall clock. If it recurs: of the current or next occurrence.
   /// Returns the seconds between two occurrences; 0 if the reservation does not recur.
   [[nodiscard]] std::int64_t period() const;
 };
 
-/// Stands in a job's name for a byte that JSON does not allow. Slurm passes such bytes on unchanged.
+/// Represents, in a job's name, a byte that JSON does not allow. Slurm passes such bytes on unchanged.
 inline constexpr char kOddByte = '\x1a';
 
 struct JobRequest {
@@ -193,7 +193,7 @@ struct SimJob {
   core::MonoTime started;         ///< When it was last given its nodes.
   core::MonoTime prolog_until;    ///< When its prolog ends or ended.
   bool unlaunched = false;        ///< slurmctld lost the launch: the job never runs.
-  bool doomed = false;            ///< Its processes do not exist, or ended with a slurmd, but Slurm does not know it yet.
+  bool doomed = false;            ///< Its processes do not exist, or ended with a slurmd, but Slurm does not know this yet.
   // Mainly used by external jobs. For other jobs, the scheduler does not record why they wait.
   std::string reason = "None", description{};  ///< Why it waits or has ended, as Slurm spells it.
   std::string failed_node{};
@@ -273,22 +273,22 @@ class SimSlurm {
   /// Ends slurmctld, as a signal or a crash does. Its state stays on the volume, and jobs continue.
   void stop();
   /// Ends slurmctld as SIGKILL does before slurmctld has saved its last changes. Restores the node records that were deleted in
-  /// the last `unsaved`, without a drain that the user slurm set in that time. Drops the records that slurmds created in that
-  /// time, unless jobs are on them. All other state counts as saved. (SAVE_MAX_WAIT in slurmctld's state_save.c: 5 s.)
+  /// the last `unsaved`, but without a drain that the user slurm set in that time. Drops the records that slurmds created in
+  /// that time, unless jobs are on them. All other state counts as saved. (SAVE_MAX_WAIT in slurmctld's state_save.c: 5 s.)
   void kill(core::Duration unsaved);
-  /// Removes the volume, so that nodes and jobs are forgotten, and the numbers of jobs begin with 1 again. Call this only while
+  /// Removes the volume, so that slurmctld forgets nodes and jobs, and numbers jobs from 1 again. Call this only while
   /// slurmctld is down.
   void lose_state();
   [[nodiscard]] bool up() const { return up_; }
   /// Returns when slurmctld last came up.
   [[nodiscard]] core::MonoTime up_since() const { return up_since_; }
-  /// Replaces the process by a new one, which loads the configuration. After an error, old process and configuration stay.
+  /// Replaces the process by a new process, which loads the configuration. After an error, old process and configuration stay.
   SlurmErrno reconfigure();
   /// Returns the text of the configuration in force.
   [[nodiscard]] const std::string& configuration() const { return configuration_; }
   [[nodiscard]] std::string cluster_name() const { return cluster_name_; }
-  /// Returns the content of the key file of slurmctld ("") or of a slurmd (its name). Both read it at their start and with
-  /// every reconfigure, slurmd also after a SIGHUP. By default, all daemons have the same key.
+  /// Returns the content of the key file of slurmctld ("") or of a slurmd (its name). Both daemons read it at their start and
+  /// at every reconfigure, slurmd also after a SIGHUP. By default, all daemons have the same key.
   std::function<SlurmKeys(const std::string& name)> key_file = [](const std::string&) { return SlurmKeys{}; };
   /// Returns the HTTP status of a probe's GET to slurmctld ("") or to a slurmd; 0 without an answer, as always before 25.11.
   [[nodiscard]] int http_status(const std::string& name, std::string_view path) const;
@@ -296,30 +296,30 @@ class SimSlurm {
   // --- slurmd: names are the names of the Slurm nodes ---
   /// Runs `slurmd -Z --conf CONF`. Returns false if slurmd ends at once (unknown keys, NodeName). `conf_server` is
   /// "HOST:PORT,...", or "" for this slurmctld. If it names a host twice, slurmd finds no slurmctld. `booted` is the time at
-  /// which its machine started, in seconds of the wall clock.
+  /// which the machine of the slurmd started, in seconds of the wall clock.
   bool start_slurmd(const std::string& name, const std::string& conf, const std::string& address = "10.0.0.1",
                     const std::string& instance = "", const std::string& conf_server = "", std::int64_t booted = 0);
-  /// Sends SIGHUP: slurmd starts anew while its jobs continue, and registers, even if its record was deleted or refused.
+  /// Sends SIGHUP: slurmd restarts while its jobs continue, and registers, even if its record was deleted or refused.
   void reload_slurmd(const std::string& name);
   /// Sets the memory in MiB that slurmds report from their next registrations on.
   void set_memory(std::int64_t memory) { options_.memory = memory; }
   /// Ends the slurmd with all of its jobs, as the end of its container or of its machine does. The record stays.
   void stop_slurmd(const std::string& name);
-  /// Ends the slurmd alone. Its jobs go on, as on a host where slurmstepd outlives slurmd: the next slurmd of this name finds
-  /// them.
+  /// Ends only the slurmd. Its jobs go on, as on a host where slurmstepd outlives slurmd. The next slurmd of this name finds
+  /// these jobs.
   void end_slurmd(const std::string& name);
-  /// Cuts the slurmd off from slurmctld, or connects it again. Also stands for a slurmd that hangs. The next slurmd of this
-  /// name is connected.
+  /// Cuts the slurmd off from slurmctld, or connects it again. Use it also for a slurmd that hangs. A new slurmd of this name
+  /// is connected.
   void cut_slurmd(const std::string& name, bool cut);
   /// Loses the registrations that are under way: slurmctld has answered the slurmds, and creates no records.
   void lose_registrations();
   [[nodiscard]] bool slurmd_runs(const std::string& name) const { return slurmds_.contains(name); }
-  /// Reports whether the slurmd has a connection to slurmctld, and each of them accepts the messages of the other.
+  /// Reports whether the slurmd has a connection to slurmctld, and each of the two accepts the messages of the other.
   [[nodiscard]] bool hears(const std::string& name) const;
   /// Reports whether the slurmd runs and has a connection to slurmctld.
   [[nodiscard]] bool reached(const std::string& name) const;
-  /// Returns the slurmds that slurmctld knows and whose configuration is not slurmctld's. slurmctld sends a new configuration
-  /// only to slurmds that have registered before.
+  /// Returns the slurmds that slurmctld knows and whose configuration differs from slurmctld's. slurmctld sends a new
+  /// configuration only to slurmds that have registered before.
   [[nodiscard]] std::vector<std::string> outdated() const;
   /// Reports whether the slurmd runs and slurmctld has answered its registration, even if slurmctld created no record.
   [[nodiscard]] bool slurmd_ready(const std::string& name) const;
@@ -329,13 +329,13 @@ class SimSlurm {
   SlurmErrno delete_node(const std::string& name, const std::string& user = "slurm");
   /// Creates a node with State=CLOUD and no slurmd. Before 26.05, a refusal with kNodeExists deletes that node if it is idle.
   SlurmErrno create_node(const std::string& name);
-  /// Creates the node of a line "NodeName=... State=CLOUD ...", or State=EXTERNAL (25.05 and later). An existing name has the
-  /// same effect as in create_node(). Returns kUnspecified if the line cannot be read.
+  /// Creates the node of a line "NodeName=... State=CLOUD ...", or State=EXTERNAL (25.05 and later). If the name exists, does
+  /// the same as create_node(). Returns kUnspecified if the line cannot be read.
   SlurmErrno create_nodes(const std::string& line);
   /// Reserves the nodes from now on. Does nothing while a job holds one of them.
   void reserve(const std::string& reservation, std::set<std::string> nodes);
   void end_reservation(const std::string& reservation);
-  /// Creates a reservation as REST does. It must not exist yet.
+  /// Creates a reservation as REST does. The reservation must not exist yet.
   SlurmErrno create_reservation(const std::string& name, SimReservation wanted);
   /// Replaces the nodes of an existing reservation as REST does. Ignores names of unknown nodes.
   SlurmErrno set_reservation_nodes(const std::string& name, const std::set<std::string>& nodes);
@@ -349,8 +349,8 @@ class SimSlurm {
   Submission submit_external(JobRequest request);
   /// Changes a job that has not ended. Excluded nodes can only be changed while it waits.
   SlurmErrno update_job(std::int64_t job, const JobUpdate& update);
-  /// Preempts a running job for a job of a higher priority, with PreemptMode=CANCEL. With a grace time, the job continues for
-  /// that long, and its preempt_time and end_time show that. Returns false if the job does not run.
+  /// Preempts a running job for a job of a higher priority, with PreemptMode=CANCEL. If there is a grace time, the job
+  /// continues for that time, and shows it in preempt_time and end_time. Returns false if the job does not run.
   bool preempt(std::int64_t job, core::Duration grace = core::Duration{0});
   bool suspend(std::int64_t job);
   bool resume(std::int64_t job);
@@ -495,8 +495,8 @@ class SimSlurm {
 
   std::map<std::string, SimNode> nodes_;
   std::map<std::int64_t, SimJob> jobs_;
-  /// Maps a node to the jobs that started there. Some of them may have left the node or the list of jobs. Makes jobs_on() fast
-  /// with thousands of jobs.
+  /// Maps a node to the jobs that started there. Some of these jobs possibly have left the node or the list of jobs. Makes
+  /// jobs_on() fast with thousands of jobs.
   std::map<std::string, std::set<std::int64_t>, std::less<>> given_;
   std::map<std::string, Slurmd> slurmds_;
   std::set<std::string> left_jobs_;                ///< The slurmds that have ended, but whose jobs still run.

@@ -1,5 +1,5 @@
-// External nodes and jobs in SimSlurm, which have no slurmd and no script. Sources: what slurmctld 26.05.5 did, and its
-// node_mgr.c, node_scheduler.c, job_mgr.c and job_scheduler.c.
+// External nodes and jobs in SimSlurm. These nodes have no slurmd, and these jobs have no script. Sources: the behaviour of
+// slurmctld 26.05.5, and its node_mgr.c, node_scheduler.c, job_mgr.c and job_scheduler.c.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -83,7 +83,7 @@ SlurmErrno SimSlurm::create_nodes(const std::string& line) {
     node.weight = node.conf_weight = count("weight", 1);
     const std::string features = word(words, "features");
     node.features = node.active_features = split(features.empty() ? word(words, "feature") : features, ',');
-    // Without GresTypes, the GRES of a node are dropped without an error. Otherwise slurmctld looks for them in GresConf=.
+    // If GresTypes is not set, a node's GRES are dropped without an error. Otherwise slurmctld looks for them in GresConf=.
     for (const std::string& gres : split(word(words, "gres"), ',')) {
       const std::string type = gres.substr(0, gres.find(':'));
       if (!gres_types_.contains(type)) continue;
@@ -169,8 +169,8 @@ SlurmErrno SimSlurm::prospects(const SimJob& job) const {
   return SlurmErrno::kSuccess;
 }
 
-/// Sets the reason of an external job that waits. A job that no node can ever run is held, until somebody changes it. `why`:
-/// its prospects(). `first`: no job of its partition waits before it.
+/// Sets the reason of a waiting external job. If no node can ever run the job, the job is held until somebody changes it.
+/// `why`: the result of prospects(). `first`: no job of its partition waits before it.
 void SimSlurm::tell_why(SimJob& job, SlurmErrno why, bool first) {
   std::string reason = first ? "Resources" : "Priority", description;
   switch (why) {

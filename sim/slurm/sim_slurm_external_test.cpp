@@ -1,4 +1,5 @@
-// Tests what tests/conformance/slurm/slurm_external_test.cpp does not: accounting, preemption, nodes with slurmd, and releases.
+// Tests what tests/conformance/slurm/slurm_external_test.cpp does not test: accounting, preemption, nodes with slurmd,
+// releases.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -112,7 +113,7 @@ TEST_F(ExternalJobTest, BesideASlurmdItOutlivesTheSlurmdButNotADown) {
   loop.run_for(10s);
   EXPECT_EQ(state(job), State::kRunning);
   EXPECT_FALSE(slurm->jobs().at(job).doomed);
-  // Silence for SlurmdTimeout ends it.
+  // The job ends once its slurmd has been silent for SlurmdTimeout.
   slurm->stop_slurmd("n");
   loop.run_for(10min);
   EXPECT_EQ(state(job), State::kNodeFail);

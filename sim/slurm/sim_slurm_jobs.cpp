@@ -93,8 +93,8 @@ void SimSlurm::schedule() {
     return true;
   });
   std::set<std::string> waited;  // The partitions in which a job waits already.
-  // The last job that found no room. Jobs with the same requirements are skipped: there may be thousands, and no resources
-  // become free during this loop.
+  // The last job that found no room. Jobs with the same requirements are skipped: there can be thousands of them, and no
+  // resources become free during this loop.
   const SimJob* no_room = nullptr;
   SlurmErrno why = SlurmErrno::kSuccess;
   for (auto& [id, job] : jobs_) {
@@ -134,7 +134,7 @@ bool SimSlurm::try_start(SimJob& job) {
     return true;
   };
   for (const std::string& name : job.request.required_nodes) {
-    // A job may name more nodes than it takes.
+    // A job can name more nodes than it takes.
     if (static_cast<int>(chosen.size()) >= job.request.nodes) break;
     if (!take(name) && job.request.nodes >= static_cast<int>(job.request.required_nodes.size())) return false;
   }
@@ -190,7 +190,7 @@ void SimSlurm::run_out(std::int64_t id, std::uint64_t turn) {
                      (it->second.request.external || std::all_of(it->second.nodes.begin(), it->second.nodes.end(),
                                                                  [&](const std::string& node) { return reached(node); }));
   if (!heard) {
-    // slurmd reports the end when slurmctld is back. Nobody reports the end of jobs on a dead slurmd.
+    // slurmd reports the end when slurmctld is back. If slurmd is dead, nobody reports the end of its jobs.
     later(core::Duration{1000}, [this, id, turn] { run_out(id, turn); });
     return;
   }
@@ -200,7 +200,7 @@ void SimSlurm::run_out(std::int64_t id, std::uint64_t turn) {
   end_job(it->second, timeout ? SimJob::State::kTimeout : SimJob::State::kCompleted);
 }
 
-/// Ends the job. Its nodes run the epilog. The nodes of an external job are free at once.
+/// Ends the job. The nodes of the job then run the epilog. The nodes of an external job are free at once.
 void SimSlurm::end_job(SimJob& job, SimJob::State state) {
   const bool had_nodes = job.state == SimJob::State::kRunning || job.state == SimJob::State::kSuspended;
   job.state = state;
@@ -273,7 +273,7 @@ void SimSlurm::fail_job(SimJob& job, JobLoss::Cause cause) {
   tell_loss(job, loss);
 }
 
-/// Ends the node's jobs, for example because the node is DOWN: the jobs are requeued, or fail. Does not wait for epilogs.
+/// Ends the node's jobs, for example because the node is DOWN: each job is requeued or fails. Does not wait for epilogs.
 void SimSlurm::release_jobs(const std::string& node, JobLoss::Cause cause, const std::string& by, bool external,
                             bool doomed_only) {
   for (auto& [id, job] : jobs_) {

@@ -26,7 +26,7 @@ SlurmErrno SimSlurm::update_node(const std::string& name, const SimNodeUpdate& u
   if (update.comment) node.comment = *update.comment;
   if (update.extra) node.extra = *update.extra;
   if (update.weight) node.weight = *update.weight;
-  // The next registration checks whether the machine has these GRES.
+  // The next registration checks whether the machine really has these GRES.
   if (update.gres) node.gres = *update.gres;
   if (update.features) {
     node.features = node.active_features = *update.features;
@@ -91,7 +91,7 @@ SlurmErrno SimSlurm::delete_node(const std::string& name, const std::string& use
   if (it == nodes_.end()) return SlurmErrno::kInvalidNode;
   const std::vector<const SimJob*> holders = jobs_on(name);
   if (!it->second.reservation.empty()) return SlurmErrno::kBusy;
-  // Suspended jobs do not count: slurmctld deletes their node, and their processes are orphaned.
+  // Suspended jobs do not count: slurmctld deletes the node anyway, and the processes of these jobs are orphaned.
   if (std::any_of(holders.begin(), holders.end(), [](const SimJob* job) { return job->state != SimJob::State::kSuspended; })) {
     return SlurmErrno::kBusy;
   }

@@ -98,7 +98,7 @@ void SimSlurm::tend_reservations() {
     next = std::min(next, reservation.start > now ? reservation.start : reservation.end);
   }
   mark_reserved();
-  // Slurm checks from time to time, so this runs a moment after the next begin or end.
+  // Slurm checks reservations only from time to time, so this runs a moment after the next begin or end.
   if (next - now > 366 * kDay) return;
   later(std::chrono::seconds{next - now} + core::Duration{500}, [this, turn] {
     if (turn == tended_) tend_reservations();

@@ -26,8 +26,8 @@ std::string unquoted(std::string text) {
 
 }  // namespace
 
-/// Returns how long slurmd takes to find slurmctld; nullopt: it never does. slurmd tries the servers in order, and uses the
-/// port of the first server for all of them.
+/// Returns how long slurmd takes to find slurmctld; nullopt: slurmd never finds it. slurmd tries the servers in order, and uses
+/// the port of the first server for all of them.
 std::optional<core::Duration> SimSlurm::way_to_slurmctld(const std::vector<std::string>& servers) const {
   if (servers.empty()) return core::Duration{0};
   const std::string port = servers.front().substr(servers.front().rfind(':'));
@@ -131,7 +131,7 @@ bool SimSlurm::reached(const std::string& name) const {
 }
 
 /// Changes the node's state if its slurmd does not answer, because the slurmd has ended, is cut off or has other keys. The node
-/// is NOT_RESPONDING after a third of SlurmdTimeout, and DOWN after all of it.
+/// is NOT_RESPONDING after a third of SlurmdTimeout, and DOWN after the whole SlurmdTimeout.
 void SimSlurm::watch_silence(const std::string& name) {
   const auto still = [this, name, silence = ++silences_[name]]() -> SimNode* {
     const auto it = nodes_.find(name);
@@ -148,7 +148,7 @@ void SimSlurm::watch_silence(const std::string& name) {
     SimNode* node = still();
     if (node == nullptr || node->down) return;
     node->not_responding = true;
-    // slurmctld appends to an existing reason, but only once.
+    // slurmctld appends this text to an existing reason, but only once.
     if (node->reason.find(" : Not responding") == std::string::npos) {
       node->reason += node->reason.empty() ? "Not responding" : " : Not responding";
       node->reason_at = now_seconds();
@@ -186,7 +186,7 @@ void SimSlurm::register_slurmd(const std::string& name, std::uint64_t incarnatio
   if (const auto known = nodes_.find(name); known != nodes_.end()) {
     slurmd.registered = true;
     renew_record(known->second, slurmd, slurmd.finds_jobs ? Registration::kReload : Registration::kStart);
-    // slurmctld ends the jobs that it started while no slurmd ran.
+    // slurmctld now ends the jobs that it started there while no slurmd ran.
     if (slurmd.finds_jobs) release_jobs(name, JobLoss::Cause::kNoSlurmd, "", false, true);
     return moved(name);
   }
@@ -243,9 +243,9 @@ void SimSlurm::add_record(const std::string& name, Slurmd& slurmd) {
   schedule_soon();
 }
 
-/// Drains a node that has less memory or GRES than its record says, and returns false. The reason names what is lacking. If the
-/// node has another reason but no drain, only its next registration sets this reason. Drain and reason stay when the node has
-/// enough again.
+/// Drains a node that has less memory or GRES than its record says, and returns false. The reason names the missing resource.
+/// If the node has another reason but no drain, only its next registration sets this reason. The drain and the reason stay when
+/// the node has enough again.
 bool SimSlurm::check_resources(SimNode& node) {
   std::string lacks;
   for (const std::string& gres : split(node.gres, ',')) {
@@ -268,7 +268,7 @@ bool SimSlurm::check_resources(SimNode& node) {
   return false;
 }
 
-/// Drains the node as after a failed prolog or epilog. An existing reason stays, unless it is slurmctld's own.
+/// Drains the node as slurmctld does after a failed prolog or epilog. An existing reason stays, unless slurmctld itself set it.
 void SimSlurm::drain_itself(SimNode& node, const std::string& reason) {
   if (!node.drain) node.own_drain = loop_.clock().mono();
   node.drain = true;

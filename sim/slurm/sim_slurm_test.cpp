@@ -457,7 +457,7 @@ TEST_P(LossTest, AnEpilogThatFailsDrainsUnderAnOldReason) {
   nodes(1);
   slurm.submit({.duration = 2s, .epilog_fails = true});
   loop.run_for(1s);
-  // 24.11 keeps the reason of an ended drain.
+  // 24.11 keeps the reason after the drain has ended.
   slurm.update_node("cpu-0", {.state = "DRAIN", .reason = "old"});
   slurm.update_node("cpu-0", {.state = "UNDRAIN"});
   loop.run_for(5s);

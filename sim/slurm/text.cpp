@@ -160,7 +160,7 @@ core::Result<std::vector<std::string>> read_hostlist(std::string_view text) {
 }
 
 std::string write_hostlist(const std::vector<std::string>& names) {
-  // Groups names by the part before the number, and the number's width. A name without a number stands alone.
+  // Groups names by the text before their number and by the width of the number. A name without a number is an item of its own.
   std::map<std::pair<std::string, std::size_t>, std::set<long>> numbered;
   std::string out;
   const auto add = [&](const std::string& word) { out += (out.empty() ? "" : ",") + word; };

@@ -13,7 +13,7 @@ namespace core {
 
 std::string base64_encode(std::string_view bytes);
 std::string base64url_encode(std::string_view bytes);  ///< Without padding.
-/// Decodes the standard alphabet with padding; ignores line breaks. Error: kInvalid.
+/// Decodes the standard alphabet with padding. Ignores line breaks. Error: kInvalid.
 Result<std::string> base64_decode(std::string_view text);
 
 }  // namespace core

@@ -34,8 +34,8 @@ struct WallTime {
 class Clock {
  public:
   virtual ~Clock() = default;
-  /// Returns the monotonic time. This time continues while the machine is suspended. Otherwise this process could still act on
-  /// a Lease that has expired for others.
+  /// Returns the monotonic time. It continues while the machine is suspended: otherwise this process could still use a Lease
+  /// that has already expired for other processes.
   [[nodiscard]] virtual MonoTime mono() const = 0;
   [[nodiscard]] virtual WallTime wall() const = 0;
 };

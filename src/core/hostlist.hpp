@@ -14,23 +14,23 @@
 
 namespace core {
 
-/// Expands a hostlist in its order and keeps duplicates. A range is padded to the width of its first number. A name may have
-/// several brackets; the last varies fastest. Error: kInvalid (malformed brackets or ranges, more than 1,000,000 names).
+/// Expands a hostlist in its order and keeps duplicates. Pads numbers of a range to the width of its first number. If an item
+/// has several brackets, the last varies fastest. Error: kInvalid (malformed brackets or ranges, more than 1,000,000 names).
 Result<std::vector<std::string>> expand_hostlist(std::string_view text);
 
 /// Reports whether a hostlist contains the name. Does not expand the hostlist: a user's `-w node[0-99999]` is a few bytes, and
 /// a thousand such jobs must stay cheap. A hostlist with malformed brackets counts as containing every name. An item with a
-/// malformed range counts as containing every name that begins with its text before the brackets and a digit.
+/// malformed range counts as containing every name that consists of the item's text before the brackets and then a digit.
 bool hostlist_names(std::string_view text, std::string_view name);
 
-/// Finds out which of a fixed set of names occur in a hostlist, for many hostlists.
+/// Finds which names of a fixed set occur in a hostlist. Efficient for many hostlists.
 class HostIndex {
  public:
-  /// Keeps views, so the names must outlive this object.
+  /// Stores only views of the names, so the names must outlive this object.
   explicit HostIndex(std::vector<std::string_view> names);
-  /// Calls `each` for the names that the hostlist contains, perhaps more than once for the same name. The cost of a range
-  /// depends on how many of the names it contains, not on its length. Items with brackets that do not have the form
-  /// prefix[ranges] are compared with all names.
+  /// Calls `each` for the names that the hostlist contains, possibly more than once for a name. The cost of a range depends on
+  /// how many of our names are in the range, not on its length. An item whose brackets do not have the form prefix[ranges] is
+  /// compared with all names.
   void look_up(std::string_view text, const std::function<void(std::string_view name)>& each) const;
 
  private:
@@ -60,8 +60,8 @@ class HostSet {
   std::set<std::string, std::less<>> others_;  ///< Items of any other form.
 };
 
-/// Returns one hostlist for these names, without duplicates. The names that do not end with a number come first, sorted. Then
-/// come the others, sorted by prefix, with ranges for their numbers.
+/// Returns one hostlist for these names, without duplicates. Names that do not end with a number come first, sorted. Names that
+/// end with a number follow, sorted by prefix, with ranges for their numbers.
 std::string compress_hostlist(std::vector<std::string> names);
 
 }  // namespace core

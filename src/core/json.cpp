@@ -25,7 +25,7 @@ template class nlohmann::basic_json<>;
 namespace core {
 namespace {
 
-/// Reports whether the key identifies the items of a list: every item has it as a string, and all values differ.
+/// Reports whether the key identifies the items of a list: every item has the key with a string, and all strings differ.
 bool keyed_by(const Json& list, const char* key) {
   if (!list.is_array() || list.empty()) return false;
   std::unordered_set<std::string_view> seen;
@@ -37,7 +37,7 @@ bool keyed_by(const Json& list, const char* key) {
 }
 
 /// Maps each text of the key to the place of the first item with this text. Ignores items that do not have the key as a string.
-/// Lists that users write may be long, so items are looked up in a map.
+/// Uses a map, because lists that users write can be long.
 std::unordered_map<std::string_view, std::size_t> items_by(const Json& list, const char* key) {
   std::unordered_map<std::string_view, std::size_t> out;
   for (std::size_t i = 0; i < list.size(); ++i) {
@@ -52,7 +52,7 @@ bool empty_value(const Json& value) {
   return value.is_null() || ((value.is_object() || value.is_array()) && value.empty());
 }
 
-/// Reports whether the place holds a quantity. Servers rewrite quantities ("0.5" becomes "500m"), so they are compared by
+/// Reports whether the member is a quantity. Servers rewrite quantities ("0.5" becomes "500m"), so quantities are compared by
 /// value.
 bool holds_quantities(std::string_view parent, std::string_view key) {
   return parent == "limits" || parent == "requests" || parent == "capacity" || parent == "hard" || key == "sizeLimit" ||
@@ -63,8 +63,8 @@ bool is_any_of(std::string_view word, std::initializer_list<std::string_view> wo
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-/// Reports whether the value is false, "" or 0, and belongs to a field of the API. In a map whose keys users choose, the API
-/// server stores such a value.
+/// Reports whether the value is false, "" or 0, and belongs to a field of the API. Returns false for a map whose keys users
+/// choose, because the API server stores such a value there.
 bool zero_member(const Json& value, std::string_view parent) {
   const bool empty_text = value.is_string() && value.get_ref<const std::string&>().empty();
   const bool zero = value == false || empty_text || (value.is_number() && value == 0);
@@ -73,7 +73,7 @@ bool zero_member(const Json& value, std::string_view parent) {
                              "stringData", "limits", "requests", "volumeAttributes"});
 }
 
-/// Reports whether absence means the same as false, "" or 0. It does for most members, because the API server does not store
+/// Reports whether absence means the same as false, "" or 0. This is so for most members, because the API server does not store
 /// such values. The members that are listed here are exceptions.
 bool absent_is_zero(const Json& value, std::string_view parent, std::string_view key) {
   return zero_member(value, parent) &&
@@ -82,10 +82,11 @@ bool absent_is_zero(const Json& value, std::string_view parent, std::string_view
                           "terminationGracePeriodSeconds", "replicas", "revisionHistoryLimit", "maxUnavailable"});
 }
 
-/// Reports whether the API server replaces a "" or 0 of this member by its default, so that it means the same as absence.
+/// Reports whether the API server replaces a "" or 0 of this member by its default, so that the value means the same as
+/// absence.
 bool zero_is_default(const Json& value, std::string_view parent, std::string_view key) {
   if (!zero_member(value, parent)) return false;
-  // This is the type of a Service. The API server does not replace the type of a hostPath.
+  // Only the type of a Service is meant. The API server does not replace the type of a hostPath.
   if (key == "type") return parent == "spec";
   if (key == "path") return parent == "httpGet";
   if (key == "apiVersion") return parent == "fieldRef";
@@ -160,7 +161,8 @@ void diff(const Json& a, const Json& b, const std::string& path, std::vector<std
 }
 
 Json merge_list(Json base, const Json& over, const char* key) {
-  // Items of `over` have distinct keys, so one map of the items of `base` is enough. It copies the keys, because items move.
+  // Items of `over` have distinct keys, so one map of the items of `base` is enough. The map copies the keys, because items
+  // move.
   std::unordered_map<std::string, std::size_t> places;
   for (const auto& [text, place] : items_by(base, key)) places.emplace(text, place);
   for (const Json& item : over) {

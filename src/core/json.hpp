@@ -1,7 +1,7 @@
 // JSON trees for small documents: objects that we write, custom resources, replies to single requests.
 //
-// Do not use them for streams of many large objects: caches read those with simdjson into records (kube/cache/cache.hpp).
-// Objects are sorted by key, so that the same content always has the same text.
+// Do not use these trees for streams of many large objects: caches read those with simdjson into records
+// (kube/cache/cache.hpp). Objects are sorted by key, so that the same content always has the same text.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -27,19 +27,19 @@ std::string get_string(const Json& root, std::initializer_list<std::string_view>
 long long get_int(const Json& root, std::initializer_list<std::string_view> path, long long fallback = 0);
 bool get_bool(const Json& root, std::initializer_list<std::string_view> path, bool fallback = false);
 
-/// Returns true if `observed` contains everything in `intent` with the same value. `observed` may contain more, such as
-/// defaults from the server. Items of lists that have a "name" (containers, volumes, ports ...) are matched by name, other
-/// lists by order and length. Values that the API server does not store may be absent: null, empty objects and lists, and below
-/// the top level also false, "" and 0, except where absence means something else (labels, runAsUser ...). Where the API server
-/// replaces a "" or 0 with a default (imagePullPolicy, protocol, a probe's periodSeconds ...), any value matches. Resource
-/// quantities (under limits, requests, capacity, hard, sizeLimit, divisor) are compared by value.
+/// Returns true if `observed` contains everything in `intent` with the same value. `observed` can contain more, such as
+/// defaults from the server. Items of lists that have a "name" (containers, volumes, ports ...) are matched by name, items of
+/// other lists by position in lists of equal length. Values that the API server does not store can be absent: null, empty
+/// objects and lists, and below the top level also false, "" and 0, except where absence means something else (labels,
+/// runAsUser ...). Where the server replaces a "" or 0 with a default (imagePullPolicy, protocol, periodSeconds ...), any value
+/// matches. Resource quantities (under limits, requests, capacity, hard, sizeLimit, divisor) are compared by value.
 bool contains(const Json& observed, const Json& intent);
 
 /// Returns the dotted paths ("spec.replicas", "spec.template.containers[0].image") at which two documents differ.
 std::vector<std::string> diff_paths(const Json& a, const Json& b);
 
-/// Returns `base` merged with `over`, like a strategic merge: objects by key, lists of named items by "name" (env, containers,
-/// volumes), lists of volumeMounts by "mountPath". `over` replaces other lists. A null in `over` removes the member.
+/// Returns `base` merged with `over`, like a strategic merge: objects by key, lists of named items (env, containers, volumes)
+/// by "name", lists of volumeMounts by "mountPath". `over` replaces other lists. A null in `over` removes the member.
 Json merge(Json base, const Json& over);
 
 /// Removes members that are null or an empty list, at any depth. In a manifest, they mean the same as absent members.

@@ -1,4 +1,4 @@
-// Structured logs. The logger is passed in. Fields are data and never formatted into the message. Never log a secret.
+// Structured logs. The logger is passed in. Put data into fields, and never format data into the message. Never log a secret.
 //
 //   log.info("lease acquired", {{"holder", id}, {"term_seconds", 15}});
 #pragma once
@@ -17,7 +17,7 @@ namespace core {
 enum class Level { kDebug, kInfo, kWarn, kError };
 
 std::string_view to_string(Level level);
-/// Parses "debug", "info", "warn" (or "warning") and "error". Error: kInvalid with the allowed words.
+/// Parses "debug", "info", "warn" (or "warning") and "error". Error: kInvalid, which names the allowed levels.
 Result<Level> parse_level(std::string_view text);
 
 struct Field {

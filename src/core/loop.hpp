@@ -14,16 +14,16 @@ using Callback = std::function<void()>;
 
 class Loop {
  public:
-  using TimerId = std::uint64_t;  ///< Never 0 for a timer.
+  using TimerId = std::uint64_t;  ///< 0 is never the id of a timer.
 
   virtual ~Loop() = default;
   [[nodiscard]] virtual const Clock& clock() const = 0;
-  /// Calls `call` once after `delay`. With a delay of 0, calls it in the next turn, never from inside this function.
+  /// Calls `call` once after `delay`. If the delay is 0, calls it in the next loop iteration, never from inside this function.
   virtual TimerId after(Duration delay, Callback call) = 0;
   /// Cancels a timer. Ignores the ids of timers that do not exist or that have fired.
   virtual void cancel(TimerId id) = 0;
-  /// Runs `work` on another thread (in the simulator: on the loop, in a later turn), then `then` on the loop. `work` may only
-  /// touch what it owns or what never changes.
+  /// Runs `work` on another thread, then `then` on the loop. The simulator runs `work` on the loop, in a later iteration.
+  /// `work` may only access data that `work` owns or that never changes.
   virtual void offload(Callback work, Callback then) = 0;
 };
 

@@ -26,7 +26,7 @@ struct Scale {
   int twos = 0, tens = 0;
 };
 
-/// Returns the scale of a suffix ("", "Ki", "m", "e-3"); nullopt if it is not a suffix.
+/// Returns the scale of a suffix ("", "Ki", "m", "e-3"); nullopt for any other text.
 std::optional<Scale> scale_of(std::string_view suffix) {
   constexpr std::string_view kBinary = "KMGTPE";
   constexpr std::string_view kDecimal = "numkMGTPE";  // 10^-9, 10^-6 ...

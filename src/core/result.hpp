@@ -1,7 +1,7 @@
 // Errors as values.
 //
-// Every boundary of the project returns Result<T>. The message of an Error describes the problem so that a user can act on
-// it. The other members are the facts on which code bases decisions: code, HTTP status, how long to wait. Exceptions mean bugs.
+// Every boundary of the project returns Result<T>. The message of an Error describes the problem so that a user can act on it.
+// Code decides by the other members: the code, the HTTP status, how long to wait. Exceptions mean bugs.
 //
 //   Result<Node> n = parse_node(text);
 //   if (!n) return std::unexpected(n.error().with("node table"));
@@ -15,7 +15,7 @@
 
 namespace core {
 
-/// The kind of a failure. The names are those of the reasons of the Kubernetes API, where there is such a reason.
+/// The kind of a failure. Where the Kubernetes API has a reason for this kind, the name is that reason.
 enum class ErrorCode {
   kInvalid,          ///< The input is wrong; trying again with the same input cannot help.
   kNotFound,         ///< 404, or a Slurm node that does not exist.
@@ -42,7 +42,7 @@ struct Error {
   std::string reason;                                    ///< The server's reason, e.g. "FieldManagerConflict".
   std::optional<std::chrono::milliseconds> retry_after;  ///< How long the server asks to wait.
 
-  /// Returns the same error with a place in front of its message: "place: message".
+  /// Returns this error with `place` in front of its message: "place: message".
   [[nodiscard]] Error with(std::string_view place) const;
 };
 

@@ -1,4 +1,4 @@
-// Maps the code of an error to when the failed request may be tried again. Nothing else in the project decides this.
+// Maps the code of an error to when the failed request may be sent again. No other code in the project decides this.
 #pragma once
 
 #include "core/result.hpp"
@@ -6,19 +6,19 @@
 namespace core {
 
 enum class Retry {
-  /// Try again after a wait (Error::retry_after, if the server has set it). The request was certainly not carried out, so
-  /// even a write may be sent again. Meanwhile the server would refuse other requests as well.
+  /// Try again after a wait (Error::retry_after, if the server has set it). The request was certainly not carried out, so even
+  /// a write may be sent again. Requests about other objects should wait as well, because the server would refuse them too.
   kLater,
   /// Try again after a wait, because something else uses the object. Requests about other objects need not wait.
   kHeld,
-  /// Find out the outcome first, because the write may have been carried out. For a read, see code_of_read.
+  /// Find out the outcome first, because the server may have carried out the write. For a read, see code_of_read.
   kSettle,
-  /// Observe and decide again, because the state has changed since. No user needs to act.
+  /// Observe and decide again, because the state has changed since the decision. No user needs to act.
   kDecideAnew,
   /// Try again once, with new credentials.
   kRenewCredentials,
-  /// The request succeeds only after somebody has changed something. The error is reported at once, and the request is tried
-  /// again with a growing backoff, because nobody announces the change.
+  /// The request succeeds only after somebody has changed something. The error is reported at once. The request is tried again
+  /// with a growing backoff, because nothing reports the change.
   kNotByItself,
 };
 

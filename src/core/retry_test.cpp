@@ -7,7 +7,7 @@
 namespace core {
 namespace {
 
-/// The table of retry.hpp, with all codes.
+/// The table in retry.hpp. It must contain all codes.
 const std::map<ErrorCode, Retry> kTable = {
     {ErrorCode::kInvalid, Retry::kNotByItself},
     {ErrorCode::kNotFound, Retry::kNotByItself},

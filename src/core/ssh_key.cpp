@@ -26,7 +26,7 @@ struct FreeKey {
 };
 using Key = std::unique_ptr<EVP_PKEY, FreeKey>;
 
-// Throws on failure: if OpenSSL cannot make a key, nothing works, and no caller could handle the error.
+// Throws on failure: if OpenSSL cannot make a key, no key can be made, and no caller could handle the error.
 Key made(EVP_PKEY* key) {
   if (key == nullptr) throw std::runtime_error("OpenSSL cannot make an SSH key");
   return Key(key);
@@ -101,8 +101,8 @@ std::string random_bytes(std::size_t n) {
   return out;
 }
 
-/// Writes the format of OpenSSH's PROTOCOL.key, without a passphrase. The check numbers serve only to detect a wrong
-/// passphrase, so they are constant.
+/// Writes the format of OpenSSH's PROTOCOL.key, without a passphrase. The check numbers are constant, because they only serve
+/// to detect a wrong passphrase.
 SshKeyPair written(Parts parts, std::string_view comment) {
   constexpr std::size_t kBlock = 8, kLine = 70;
   const std::string public_blob = text(parts.name) + parts.public_part;

@@ -8,7 +8,7 @@ namespace {
 
 constexpr core::Duration kEvery{1000};
 
-/// Opens at the end of the first reading that began after the change. An earlier reading may not show the change.
+/// Opens at the end of the first reading that began after the change. An earlier reading possibly does not show the change.
 class ReadGate final : public plan::Gate {
  public:
   explicit ReadGate(const Folder& folder) : folder_(folder), begun_(folder.begun()) {}
@@ -25,7 +25,7 @@ bool same(const core::Result<Contents>& one, const core::Result<Contents>& other
   return !one && !other && one.error().message == other.error().message;
 }
 
-/// A file may have changed since the plan was made, so each act looks again.
+/// Each act reads the disk again, because a file may have changed since the plan was made.
 core::Result<void> write(Disk& disk, const WriteFile& act) {
   const auto now = disk.read();
   if (!now) return std::unexpected(now.error());

@@ -1,4 +1,4 @@
-// The disk as the engine sees it: the contents that were last read, and the target of the acts that change the contents.
+// The disk as the engine sees it: the contents that were last read, and the target of the acts that change the disk.
 //
 // Folder src/example: the program of docs/how-to/add-a-program.md. Uses run, plan and core.
 #pragma once
@@ -14,8 +14,8 @@
 
 namespace example {
 
-/// Reads and writes files. Its functions may block, so they are called on other threads (core::Loop::offload). Several calls
-/// may run at the same time.
+/// Reads and writes files. Its functions can block, so they are called on other threads (core::Loop::offload). Several calls
+/// can run at the same time.
 class Disk {
  public:
   virtual ~Disk() = default;
@@ -28,14 +28,14 @@ class Disk {
 
 class Folder final : public plan::Target {
  public:
-  /// Calls `on_look` after each reading. `changed` is false if the result is the same as that of the reading before.
+  /// Calls `on_look` after each reading. `changed` is false if this reading had the same result as the previous reading.
   Folder(core::Loop& loop, std::shared_ptr<Disk> disk, std::function<void(bool changed)> on_look);
 
   /// Reads the disk now, and again each second.
   void look();
   void stop();
   [[nodiscard]] const core::Result<Contents>& contents() const { return contents_; }
-  /// Return how many readings have begun, and how many have ended.
+  /// Return how many readings have begun so far, and how many of them have ended.
   [[nodiscard]] std::uint64_t begun() const { return begun_; }
   [[nodiscard]] std::uint64_t ended() const { return ended_; }
 

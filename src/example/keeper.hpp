@@ -1,4 +1,4 @@
-// The example program without its main: the controller, and the engine that runs it.
+// The example program without its main function: the controller, and the engine that runs the controller.
 //
 //   example::Keeper keeper(loop, random, log, std::make_shared<example::LocalDisk>("/etc/list.json", "/etc/files"));
 //   keeper.start();
@@ -21,11 +21,11 @@ namespace example {
 
 class Keeper final : private run::TypedController<Observed> {
  public:
-  /// `metrics` may be null. The loop must not run on after the keeper is destroyed.
+  /// `metrics` may be null. The loop must not run any more after the keeper is destroyed.
   Keeper(core::Loop& loop, core::Random& random, core::Logger& log, std::shared_ptr<Disk> disk,
          run::PassMetrics* metrics = nullptr);
   void start() { folder_.look(); }
-  /// Ends the passes, and calls `done` once nothing is written any more.
+  /// Ends the passes, and calls `done` once no write is under way any more.
   void stop(std::function<void()> done);
   /// Reports whether the last reading of the list and the folder succeeded.
   [[nodiscard]] bool ready() const { return folder_.contents().has_value(); }

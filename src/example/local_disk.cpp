@@ -49,7 +49,7 @@ core::Result<Files> read_folder(const fs::path& folder) {
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
     const std::string name = entry->path().filename();
     if (!is_name(name)) continue;
-    // Anything that is not a regular file occupies its name. It counts as somebody else's file, so it is not replaced.
+    // Anything that is not a regular file counts as somebody else's file with this name, so it is not replaced.
     if (!entry->is_regular_file(error)) {
       out.emplace(name, "");
       continue;

@@ -10,7 +10,7 @@ namespace example {
 
 class LocalDisk final : public Disk {
  public:
-  /// The file `list` contains an object from file names to texts: {"motd": "Hello"}. It may name no hidden files or folders.
+  /// The file `list` is a JSON object of file names and texts: {"motd": "Hello"}. No name may begin with "." or contain "/".
   LocalDisk(std::filesystem::path list, std::filesystem::path folder);
   core::Result<Contents> read() override;
   core::Result<void> write(const std::string& name, const std::string& text) override;

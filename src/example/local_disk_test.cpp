@@ -62,7 +62,7 @@ TEST_F(LocalDiskTest, WhatCannotBeReadIsAnError) {
   EXPECT_FALSE(disk.read().has_value()) << "a folder that is gone is not an empty one";
 }
 
-/// Runs the program itself.
+/// Runs the program itself, not only the disk.
 TEST_F(LocalDiskTest, TheProgramWritesUntilItIsStopped) {
   list(R"({"motd": "Hello"})");
   std::vector<std::string> words = {KEEP_FILES,      "--list", root / "list.json", "--folder", root / "files",

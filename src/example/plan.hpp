@@ -26,7 +26,7 @@ struct Contents {
   friend bool operator==(const Contents&, const Contents&) = default;
 };
 
-/// The first line of each file that the program writes. A file without it belongs to somebody else.
+/// The first line of each file that the program writes. A file without this line belongs to somebody else.
 inline constexpr std::string_view kMark = "# kept by keep-files\n";
 [[nodiscard]] inline bool is_ours(std::string_view text) {
   return text.starts_with(kMark);
@@ -45,13 +45,13 @@ class Unlisted final : public plan::Evidence {
   std::string name_;
 };
 
-/// Writes a file. Fails if the file is no longer as it was seen.
+/// Writes a file. Fails if the file has changed since the observation (`seen`).
 struct WriteFile final : plan::Act {
   WriteFile(std::string of, std::string new_text, std::optional<std::string> before)
       : name(std::move(of)), text(std::move(new_text)), seen(std::move(before)) {}
   [[nodiscard]] core::Json describe() const override { return {{"act", "file.Write"}, {"name", name}, {"text", text}}; }
   std::string name, text;
-  std::optional<std::string> seen;  ///< The text of the file as it was seen; nullopt: there was no such file.
+  std::optional<std::string> seen;  ///< The text of the file when it was observed; nullopt: there was no such file.
 };
 
 /// Removes a file. Fails if the evidence no longer holds.
@@ -64,7 +64,7 @@ struct RemoveFile final : plan::Act {
 
 struct Observed {
   core::Result<Contents> contents;           ///< An error means that nothing is known, not that the folder is empty.
-  std::map<std::string, Unlisted> unlisted;  ///< Maps the name of a file to the evidence.
+  std::map<std::string, Unlisted> unlisted;  ///< Maps the name of a file to the evidence for its removal.
 };
 
 [[nodiscard]] plan::Plan plan(const Observed& observed);

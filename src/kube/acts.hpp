@@ -18,7 +18,7 @@
 //   {"$requestToken": {"serviceAccount": {"namespace", "name"}, "audiences": [...], "expirationSeconds": 3600, ...}}
 //     A token of a service account, base64. The other members are the spec of the TokenRequest, including "boundObjectRef".
 //
-// Folder src/kube: the part of kube that plans may use: Kubernetes objects, and acts on them, as data. Uses core, and the data
+// Folder src/kube contains the data of kube that plans may use: Kubernetes objects, and acts on them. Uses core, and the data
 // of run and plan. Code that reads or writes is in the subfolders.
 #pragma once
 
@@ -32,9 +32,9 @@
 
 namespace kube {
 
-/// Creates an object that must not exist. If an object of that name exists, the outcome is AlreadyExists, unless a live read
-/// shows that an earlier attempt of ours created the object: it is not being deleted, and has the same controller owner (if
-/// any) and all our labels.
+/// Creates an object that must not exist. If an object of that name exists, the outcome is AlreadyExists. Exception: a live
+/// read shows that an earlier attempt of ours created this object. The object is then not being deleted, and has the same
+/// controller owner (if any) and all our labels.
 struct Create final : plan::Act {
   Create(Resource of, core::Json body) : resource(std::move(of)), object(std::move(body)) {}
   Resource resource;
@@ -60,8 +60,8 @@ struct Apply final : plan::Act {
 
 enum class PatchType { kMerge, kJson, kStrategic };
 
-/// A patch. If set, uid and resource_version are preconditions, written into the metadata of a merge or strategic patch, or as
-/// test operations of a JSON patch. Error: kConflict if a precondition does not hold.
+/// A patch. If set, uid and resource_version are preconditions. They are written into the metadata of a merge or strategic
+/// patch, or as test operations of a JSON patch. Error: kConflict if a precondition does not hold.
 struct Patch final : plan::Act {
   Resource resource;
   Key key;
@@ -71,7 +71,7 @@ struct Patch final : plan::Act {
   std::string uid, resource_version;
   bool finalizer = false;  ///< The patch adds or removes a finalizer and does nothing else.
   [[nodiscard]] core::Json describe() const override;
-  /// Returns kNever for a change of a finalizer. The act that the finalizer guards is withheld instead.
+  /// Returns kNever for a change of a finalizer. Instead, the act for which the finalizer was set is withheld.
   [[nodiscard]] Withhold withhold() const override { return finalizer ? Withhold::kNever : Withhold::kLong; }
 };
 
@@ -100,7 +100,7 @@ class PodEvidence : public plan::Evidence {
 };
 
 /// Proves that the pod had no Kubernetes node when it was observed. Once a pod has a node, a missing container status proves
-/// nothing: slurmd may run jobs a second before the API server learns that the container has started.
+/// nothing: slurmd can run jobs a second before the API server learns that the container has started.
 class NeverStarted final : public PodEvidence {
  public:
   static std::optional<NeverStarted> of(const plan::Observing& observing, const PodRecord& pod);
@@ -118,16 +118,16 @@ class Ended final : public PodEvidence {
   using PodEvidence::PodEvidence;
 };
 
-/// Deletes an object, with preconditions. Kubernetes deletes its dependents in the background. If the object with this uid is
-/// gone, the act succeeds. Errors: kInvalid without a uid, or for a pod without evidence about exactly this pod; kExpired if
-/// the evidence is too old; kConflict if the object no longer has the required version.
+/// Deletes an object, with preconditions. Kubernetes then deletes the object's dependents in the background. Succeeds if the
+/// object with this uid is gone. Errors: kInvalid without a uid, or for a pod without evidence about exactly this pod; kExpired
+/// if the evidence is too old; kConflict if the object no longer has the required version.
 struct Delete final : plan::Act {
   Resource resource;
   Key key;
   std::string uid;               ///< Required.
   std::string resource_version;  ///< Optional. If the evidence is about one version, that version takes precedence.
   std::optional<PodEvidence> evidence;
-  /// The previous step of the lane checks live that the evidence still holds. The age of the evidence then does not matter.
+  /// The previous step of the lane checks live that the evidence still holds. So the evidence may have any age.
   bool fenced = false;
   /// Returns the version that the object must have; "" if any version is accepted.
   [[nodiscard]] const std::string& required_version() const;
@@ -154,8 +154,8 @@ struct Get final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Reads the last line of a container's log, for Plan::need. The result is {"log": TEXT}. TEXT is "" if the container has
-/// written nothing in the last `since` seconds, by the kubelet's clock.
+/// Reads the last line of a container's log, for Plan::need. The result is {"log": TEXT}. TEXT is "" if, by the kubelet's
+/// clock, the container has written nothing in the last `since` seconds.
 struct Log final : plan::Act {
   Log(Key of, std::string from, std::chrono::seconds time) : pod(std::move(of)), container(std::move(from)), since(time) {}
   Key pod;
@@ -164,8 +164,8 @@ struct Log final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Reports whether the API server and its admission would accept the creation of the object, for Plan::need. If an object of
-/// that name exists, this is no error, because the API server checks the name last.
+/// Reports whether the API server and its admission would accept the creation of the object, for Plan::need. An existing object
+/// of that name is no error, because the API server checks the name last.
 struct DryRun final : plan::Act {
   DryRun(Resource of, core::Json body) : resource(std::move(of)), object(std::move(body)) {}
   Resource resource;
@@ -199,8 +199,8 @@ plan::ActPtr create(const Resource& resource, core::Json object);
 plan::ActPtr merge_patch(const Resource& resource, const ObjectMeta& object, core::Json patch, std::string subresource = "");
 /// Returns a JSON patch that fails if the object no longer has the version that was observed.
 plan::ActPtr json_patch(const Resource& resource, const ObjectMeta& object, core::Json operations);
-/// Returns a patch that does not depend on the object's version. The patch fails if the object has been replaced by another
-/// one.
+/// Returns a patch that does not depend on the object's version. The patch fails if the object was deleted and another object
+/// was created under its name.
 plan::ActPtr patch_any_version(const Resource& resource, const ObjectMeta& object, core::Json patch,
                                PatchType type = PatchType::kMerge, std::string subresource = "");
 /// Selects whether a deletion fails if the pod has changed since it was observed. If the evidence is about one version of the

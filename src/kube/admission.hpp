@@ -12,7 +12,7 @@ namespace resources {
 extern const Resource kMutatingWebhookConfiguration, kPriorityClass;
 }
 
-/// The request of a user for which the API server asks the webhook for permission.
+/// The request of a user. The API server asks the webhook whether to allow this request.
 struct AdmissionRequest {
   std::string uid;        ///< The uid of the request, not of the object.
   std::string operation;  ///< "CREATE", "UPDATE", "DELETE" or "CONNECT".

@@ -25,8 +25,8 @@ struct Resource {
   bool namespaced = true;
 
   [[nodiscard]] std::string api_version() const { return group.empty() ? version : group + "/" + version; }
-  /// Returns the path "/apis/apps/v1/namespaces/ns/statefulsets/name". Without `name`, returns the path of the collection, and
-  /// without `ns` that of the collection of all namespaces.
+  /// Returns the path "/apis/apps/v1/namespaces/ns/statefulsets/name". Without `name`, returns the path of the collection in
+  /// `ns`; without `ns` too, the path of the collection of all namespaces.
   [[nodiscard]] std::string path(std::string_view ns, std::string_view name = "", std::string_view subresource = "") const;
   friend bool operator==(const Resource&, const Resource&) = default;
 };
@@ -98,7 +98,7 @@ struct EphemeralContainer {
   bool failed = false;                   ///< The container ended with an error. It is not started again.
 };
 
-/// How long a pod stays on a node that Kubernetes has tainted (NoExecute) because the kubelet of the node does not report.
+/// How long a pod stays on a node with a NoExecute taint that Kubernetes sets when the node's kubelet does not report.
 struct Patience {
   std::int32_t index = -1;              ///< The index in spec.tolerations of the toleration that matches; -1: none.
   std::optional<std::int64_t> seconds;  ///< nullopt if the toleration has no time limit, or covers all taints.
@@ -120,7 +120,7 @@ struct PodRecord {
   std::vector<PodCondition> conditions;
   std::vector<ContainerState> containers;
   std::vector<EphemeralContainer> ephemeral;
-  std::optional<core::WallTime> ready_since;  ///< When the pod became ready; nullopt if it is not, or if that is unknown.
+  std::optional<core::WallTime> ready_since;  ///< When the pod became ready; nullopt if it is not ready, or if that is unknown.
   Patience not_ready, unreachable;            ///< The patience for kTaintNotReady and for kTaintUnreachable.
   std::vector<std::string> secrets;           ///< The names of the Secrets that the pod mounts, in the order of the spec.
   std::vector<std::string> http_probed;       ///< The names of the pod's containers with HTTP probes.
@@ -179,8 +179,8 @@ struct SchedulingPodRecord : PodRecord {
   std::int32_t priority = 0;
   core::Duration grace{30000};  ///< spec.terminationGracePeriodSeconds.
   /// The resources that the scheduler counts for the pod. For each resource, this is the pod-level request if there is one.
-  /// Otherwise it is the larger of two amounts: the sum of the containers and sidecars, and the most that an init container
-  /// takes together with the sidecars before it. The overhead is added.
+  /// Otherwise it is the larger of two amounts: the sum over the containers and sidecars, and the largest sum of one init
+  /// container and the sidecars before it. The overhead is added.
   ResourceAmounts requests;
   std::vector<Toleration> tolerations;
   StringMap node_selector;
@@ -212,7 +212,7 @@ core::Json meta_json(const Key& key, const StringMap& labels = {}, const StringM
 core::Json owner_reference_json(const Resource& resource, const ObjectMeta& owner);
 
 /// Reports whether the resourceVersion `have` is equal to `want` or newer. Both must belong to the same resource. Compares the
-/// lengths, then the bytes, as KEP-5504 allows. Returns true if `want` is "".
+/// lengths first and then the bytes, as KEP-5504 allows. Returns true if `want` is "".
 bool rv_at_least(std::string_view have, std::string_view want);
 
 }  // namespace kube

@@ -24,7 +24,8 @@ struct AsioLoop::Impl {
   core::SystemClock clock;
   std::size_t threads;
   TimerId last_id = 0;
-  std::unordered_map<TimerId, Pending> pending;  ///< Outlives the context, whose handlers may cancel timers when destroyed.
+  std::unordered_map<TimerId, Pending> pending;  ///< Outlives the context, whose handlers can cancel timers when they are
+                                                 ///< destroyed.
   asio::io_context context{1};
   asio::executor_work_guard<asio::io_context::executor_type> work;
   std::unique_ptr<asio::signal_set> signals;
@@ -49,7 +50,7 @@ AsioLoop::AsioLoop(std::size_t threads) : impl_(new Impl(threads)) {}
 
 AsioLoop::~AsioLoop() {
   if (impl_->pool) impl_->pool->join();
-  // Destroying a callback may call cancel(), so the map is emptied before its callbacks are destroyed.
+  // The destructor of a callback can call cancel(), so the map is emptied before its callbacks are destroyed.
   const auto pending = std::exchange(impl_->pending, {});
 }
 

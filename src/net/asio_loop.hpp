@@ -23,7 +23,7 @@ namespace net {
 
 class AsioLoop final : public core::Loop {
  public:
-  /// `threads` is the number of threads for offloaded work. They start with the first work.
+  /// `threads` is the number of threads for offloaded work. The threads start with the first work.
   explicit AsioLoop(std::size_t threads = 2);
   /// Waits for all offloaded work, including work that has not begun. Pending callbacks are destroyed without a call.
   ~AsioLoop() override;
@@ -33,7 +33,7 @@ class AsioLoop final : public core::Loop {
   void cancel(TimerId id) override;
   void offload(core::Callback work, core::Callback then) override;
 
-  /// Runs callbacks until stop(), even if there is nothing to do. Rethrows exceptions of callbacks, which are bugs.
+  /// Runs callbacks until stop(), even while no callback is due. Rethrows exceptions of callbacks, which are bugs.
   void run();
   /// Makes run() return after the current callback. May be called from any thread.
   void stop();

@@ -78,7 +78,7 @@ std::string serialize(const HttpRequest& request, const Endpoint& endpoint) {
   return out;
 }
 
-/// Detects within half a minute that a peer has vanished, even if there is nothing to send, as on a watch.
+/// Detects within half a minute that a peer has vanished, even if nothing is sent, as on a watch.
 void ask_whether_alive(tcp::socket& socket) {
   const auto set = [&](int level, int option, int value) {
     setsockopt(socket.native_handle(), level, option, &value, sizeof value);
@@ -107,7 +107,7 @@ struct Exchange {
   ConnectionPtr connection;
   bool retried = false;
   bool finished = false;
-  /// Reports whether the request counts against max_connections, and may have to wait.
+  /// Reports whether the request counts against max_connections, so that it possibly has to wait.
   [[nodiscard]] bool counts() const { return !streaming && !request.urgent; }
 
   // State of the current attempt.
@@ -117,7 +117,7 @@ struct Exchange {
 };
 using ExchangePtr = std::shared_ptr<Exchange>;
 
-/// The callbacks of a connection. None is called after close().
+/// The callbacks of a connection. None of them is called after close().
 struct ConnectionEvents {
   std::function<void(const ConnectionPtr&)> on_ready;                           ///< Connected.
   std::function<void(const ConnectionPtr&, const std::string& why)> on_failed;  ///< Not connected, cut, or malformed.
@@ -152,7 +152,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
                             });
   }
 
-  /// Sends one request. If sending fails, calls `on_sent` with whether a part of the request may have been sent. If `fenced`,
+  /// Sends one request. If sending fails, calls `on_sent` with whether a part of the request was possibly sent. If `fenced`,
   /// and the connection is closed or the process ends before the reply, the kernel discards the bytes that it has not sent yet.
   void send(std::string bytes, bool is_head, bool fenced, std::function<void(bool any)> on_sent) {
     if (fenced != fenced_) set_fenced(fenced);
@@ -181,7 +181,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   core::Timer& idle_timer() { return idle_timer_; }
 
   ExchangePtr exchange;  ///< The request that the connection carries.
-  bool used = false;     ///< The connection has completed a request, so it may be stale.
+  bool used = false;     ///< The connection has completed a request, so it is possibly stale.
   std::uint64_t generation = 0;
 
  private:
@@ -300,7 +300,7 @@ struct BeastTransport::Impl : std::enable_shared_from_this<BeastTransport::Impl>
   Endpoint endpoint;
   TransportOptions options;
   core::Result<TlsContext> tls = TlsContext();
-  std::uint64_t generation = 0;  ///< The number of the endpoint. Connections to an earlier one are not kept.
+  std::uint64_t generation = 0;  ///< The number of the endpoint. Connections to an earlier endpoint are not kept.
   RequestId last_id = 0;
   std::map<RequestId, ExchangePtr> exchanges;
   std::deque<ExchangePtr> waiting;
@@ -365,7 +365,7 @@ struct BeastTransport::Impl : std::enable_shared_from_this<BeastTransport::Impl>
       idle.pop_back();
       connection->idle_timer().cancel();
       occupy(connection, exchange);
-      // An error of the write must not be reported before send() has returned. Asio ensures that.
+      // Asio ensures that an error of the write is not reported before send() has returned.
       transmit(connection);
       return;
     }
@@ -398,7 +398,7 @@ struct BeastTransport::Impl : std::enable_shared_from_this<BeastTransport::Impl>
 
   void transmit(const ConnectionPtr& connection) {
     const ExchangePtr exchange = connection->exchange;
-    // After a pause of the process, this may run before the overdue timer of the request. Send nothing: the timer ends the
+    // After a pause of the process, this can run before the overdue timer of the request. Then send nothing: the timer ends the
     // request.
     if (loop.clock().mono() >= exchange->deadline) return;
     exchange->sent_any = true;  // until the write reports that nothing was sent
@@ -439,7 +439,8 @@ struct BeastTransport::Impl : std::enable_shared_from_this<BeastTransport::Impl>
     exchange->response.body += piece;
   }
 
-  /// The share of the budget that a reply has taken. It is returned when the last holder of the reply releases it.
+  /// The share of the budget that a reply has taken. The share is returned when the last holder of the reply releases the
+  /// reply.
   struct Room {
     explicit Room(std::shared_ptr<ReplyBudget> from) : budget(std::move(from)) {}
     ~Room() { budget->give_back(held); }
@@ -567,7 +568,7 @@ struct BeastTransport::Impl : std::enable_shared_from_this<BeastTransport::Impl>
     exchange->timer.cancel();
     std::erase(waiting, exchange);
     if (exchange->connection) drop(exchange->connection);
-    // A callback of the exchange may be running, so the exchange is destroyed in a later turn.
+    // A callback of the exchange may be running, so the exchange is destroyed in a later loop iteration.
     loop.after(core::Duration{0}, [weak = weak_from_this(), exchange] {
       if (const auto self = weak.lock()) self->serve_waiting();
     });

@@ -3,9 +3,9 @@
 //   net::BeastTransport api(loop, {.scheme = "https", .host = "10.96.0.1", .port = 443, .tls = {.ca_pem = ca}});
 //   api.send({.method = "GET", .target = "/version"}, [](core::Result<net::HttpResponse> reply) { ... });
 //
-// At most max_connections requests of send() run at once. Others wait in order while their deadlines run. Streams have their
-// own connections, which do not count, so watches cannot delay writes. Urgent requests do not count either. No callback is
-// called from inside send, stream or cancel. HTTP/2, proxies, redirects, cookies and compression are not supported.
+// At most max_connections requests of send() run at once. Further requests wait in order while their deadlines run. Streams
+// have their own connections and do not count, so watches cannot delay writes. Urgent requests do not count either. No callback
+// is called from inside send, stream or cancel. HTTP/2, proxies, redirects, cookies and compression are not supported.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ struct TransportOptions {
   std::size_t max_connections = 32;          ///< Limits unary requests that are not urgent.
   core::Duration idle_timeout{60000};        ///< A kept connection is closed after this long without use.
   std::size_t max_reply_bytes = 64UL << 20;  ///< The limit for unary requests that have no limit of their own.
-  std::shared_ptr<ReplyBudget> budget{};     ///< Limits the bodies of unary replies, until they are destroyed; null: no limit.
+  std::shared_ptr<ReplyBudget> budget{};     ///< Limits the bodies of all unary replies that still exist; null: no limit.
 };
 
 class BeastTransport final : public HttpTransport {
@@ -33,14 +33,14 @@ class BeastTransport final : public HttpTransport {
   ~BeastTransport() override;
 
   /// Errors beyond those of HttpTransport: kInvalid (malformed request or certificate), kInternal (the reply exceeds its limit
-  /// or the budget). A request that fails on a kept connection before any byte of its reply is tried once more on a new
-  /// connection, if nothing of it was sent or its method is idempotent (GET, HEAD, OPTIONS, PUT, DELETE). If it timed out
-  /// instead, it is not tried again, and the kept connections that carry no request are closed.
+  /// or the budget). If a request on a kept connection fails before any byte of its reply has arrived, it is sent once more on
+  /// a new connection, provided that nothing of it was sent or its method is idempotent (GET, HEAD, OPTIONS, PUT, DELETE). If
+  /// it times out instead, it is not sent again, and kept connections that carry no request are closed.
   RequestId send(HttpRequest request, Done done) override;
   RequestId stream(HttpRequest request, StreamHandler handler) override;
   void cancel(RequestId id) override;
 
-  /// Sets the endpoint of new connections. Old ones are closed after their current request. Error: kInvalid (no change then).
+  /// Sets the endpoint of new connections. Old connections close after their current request. Error: kInvalid (no change).
   core::Result<void> set_endpoint(Endpoint endpoint);
   [[nodiscard]] const Endpoint& endpoint() const;
 

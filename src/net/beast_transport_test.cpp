@@ -327,7 +327,7 @@ TEST_F(NetTest, SlowPeersMeetTheDeadline) {
     RawServer::say(socket, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nslow");
   });
   BeastTransport transport(loop, local(server.port()));
-  // The timeout leaves enough time to send the request on any machine.
+  // The timeout is long enough to send the request on any machine.
   const auto reply = fetch(transport, {"GET", "/", {}, "", 2s});
   ASSERT_FALSE(reply);
   EXPECT_EQ(reply.error().code, ErrorCode::kUnknownOutcome);
@@ -369,7 +369,7 @@ TEST_F(NetTest, RepliesShareOneBudgetAndNoneTakesItAll) {
   EXPECT_TRUE(fetch(two, {.target = "/500"}));
 }
 
-// Bytes that the kernel still holds at the deadline of a write must not arrive after the Lease has expired.
+// Bytes of a write that the kernel has not sent by the write's deadline must not arrive after the Lease has expired.
 TEST_F(NetTest, NothingOfAWriteArrivesAfterItsDeadline) {
   tcp::acceptor acceptor(loop.context(), tcp::endpoint(asio::ip::address_v4::loopback(), 0));
   BeastTransport transport(loop, local(acceptor.local_endpoint().port()));
@@ -385,7 +385,7 @@ TEST_F(NetTest, NothingOfAWriteArrivesAfterItsDeadline) {
   EXPECT_EQ(error, asio::error::connection_reset) << error.message();
 }
 
-// After a pause, a process may see the ready connection before the expired deadline.
+// After a pause, a process can notice that the connection is ready before it notices that the deadline has expired.
 TEST_F(NetTest, WhatIsPastItsDeadlineIsNotSent) {
   int heard = 0;
   RawServer::Socket client;
@@ -564,8 +564,8 @@ TEST_F(NetTest, SilenceEndsAStreamAndPiecesPutItOff) {
   ASSERT_TRUE(run_until([&] { return end.has_value(); }));
   ASSERT_FALSE(*end);
   EXPECT_THAT(end->error().message, HasSubstr("silence after 1000 ms"));
-  // The stream ends 1000 ms after a piece. On a stalled machine, this piece may not be the last one. If pieces did not extend
-  // the timeout, the stream would end 200 ms after a piece. The 300 ms allow for a piece that is reported late.
+  // The stream ends 1000 ms after a piece. On a stalled machine, this piece is possibly not the last one. If pieces did not
+  // extend the timeout, the stream would end 200 ms after a piece. The 300 ms allow for a piece that is reported late.
   EXPECT_GE(loop.clock().mono() - last, 700ms);
 }
 

@@ -33,7 +33,7 @@ void free_all(STACK_OF(X509) * certificates) {
 }
 using Stack = std::unique_ptr<STACK_OF(X509), Freed<free_all>>;
 
-/// Throws on failure: if OpenSSL cannot make certificates, nothing works, and no caller could handle the error.
+/// Throws on failure: if OpenSSL cannot make certificates, TLS cannot work, and no caller could handle the error.
 void must(bool done) {
   if (!done) throw std::runtime_error("OpenSSL cannot make a certificate");
 }
@@ -54,7 +54,7 @@ std::string pem_of(X509* cert) {
   return written([cert](BIO* bio) { return PEM_write_bio_X509(bio, cert); });
 }
 
-/// Returns the next certificate that can be read; null if none is left.
+/// Returns the next certificate that can be read; null if there is none.
 Cert next_certificate(BIO* bio) {
   for (;;) {
     Cert out(PEM_read_bio_X509(
@@ -118,7 +118,7 @@ void set_name(X509_NAME* name, const std::string& common_name) {
                                   static_cast<int>(common_name.size()), -1, 0) == 1);
 }
 
-/// Returns a new name for an authority. Each authority has another name, because clients find authorities by name.
+/// Returns a new name for an authority. Each authority has its own name, because clients find authorities by name.
 std::string name_of_authority(std::string_view common_name) {
   std::string bytes(6, '\0');
   must(RAND_bytes(reinterpret_cast<unsigned char*>(bytes.data()), static_cast<int>(bytes.size())) == 1);

@@ -1,5 +1,5 @@
-// Makes and checks two kinds of certificates. Clients trust a server's certificate only if they have its authority. Peers
-// recognize a self-signed certificate by the fingerprint of its key.
+// Makes and checks two kinds of certificates. A server's certificate is signed by an authority, which its clients must have in
+// order to trust it. A self-signed certificate is recognized by the fingerprint of its key.
 //
 //   const net::ServerIdentity made = net::make_server_identity("my webhook", {"webhook.ns.svc"}, now, now + 90 days);
 //   auto good = net::check_server(made.cert, made.key, made.authority, "webhook.ns.svc", now);
@@ -19,14 +19,14 @@ struct x509_st;  // OpenSSL's X509.
 
 namespace net {
 
-/// A certificate with its key, and the authority that signed it, as PEM texts. The key of the authority is not kept, so the
+/// A certificate with its key, and the authority that signed it, as PEM texts. The key of the authority is discarded, so the
 /// authority signs nothing else. Each certificate has an authority of its own, which is valid as long as the certificate.
 struct ServerIdentity {
   std::string authority, cert, key;
 };
 
-/// Makes an identity with a key on the curve P-256. The certificate is good for these DNS names. Throws if OpenSSL cannot make
-/// keys, because nothing works then.
+/// Makes an identity with a key on the curve P-256. The certificate is valid for these DNS names. Throws if OpenSSL cannot make
+/// keys, because then no TLS works.
 ServerIdentity make_server_identity(std::string_view common_name, const std::vector<std::string>& dns_names,
                                     core::WallTime not_before, core::WallTime not_after);
 
@@ -35,11 +35,11 @@ struct SelfSigned {
   std::string cert, key;
 };
 
-/// Makes a key on the curve P-256 and a certificate for it that never expires: it is valid from 1970 to 9999, so that a wrong
-/// clock does no harm. It serves clients and servers. `common_name`: 1 to 64 characters. Throws if OpenSSL cannot make keys.
+/// Makes a key on the curve P-256 and a certificate for it, for clients and servers. The certificate never expires: it is valid
+/// from 1970 to 9999, so that a wrong clock does no harm. `common_name`: 1 to 64 characters. Throws if OpenSSL makes no keys.
 SelfSigned make_self_signed(std::string_view common_name);
-/// Makes a self-signed certificate that never expires for an existing key. All certificates of one key have the same
-/// fingerprint. Error: kInvalid if the key cannot be read or is not on an elliptic curve.
+/// Makes a self-signed certificate for an existing key. The certificate never expires. All certificates of one key have the
+/// same fingerprint. Error: kInvalid if the key cannot be read or is not on an elliptic curve.
 core::Result<SelfSigned> make_self_signed(std::string_view common_name, std::string_view key_pem);
 
 /// Returns the SHA-256 of the public key (DER of SubjectPublicKeyInfo) of the first certificate of a PEM text, as 64 lower-case
@@ -48,7 +48,7 @@ core::Result<std::string> fingerprint_of(std::string_view cert_pem);
 /// Returns the fingerprint of OpenSSL's X509. Private to this folder.
 std::string fingerprint_of(const x509_st& cert);
 
-/// Checks that the private key belongs to the first certificate. Error: kInvalid with what is wrong.
+/// Checks that the private key belongs to the first certificate. Error: kInvalid, which describes the problem.
 core::Result<void> check_pair(std::string_view cert, std::string_view key);
 
 /// Returns the certificates of a PEM text, each as a PEM text of its own. Drops everything else.
@@ -57,8 +57,8 @@ std::vector<std::string> split_certificates(std::string_view pem);
 /// Returns the time at which the first certificate of a PEM text expires. Error: kInvalid if there is none.
 core::Result<core::WallTime> expiry_of(std::string_view pem);
 
-/// Checks that a client that trusts only `authorities` accepts the certificate at this time, under this DNS name, and that the
-/// key belongs to the certificate. Error: kInvalid with what is wrong.
+/// Checks that a client that trusts only `authorities` accepts the certificate at the time `now` for this DNS name, and that
+/// the key belongs to the certificate. Error: kInvalid, which describes the problem.
 core::Result<void> check_server(std::string_view cert, std::string_view key, std::string_view authorities,
                                 const std::string& dns_name, core::WallTime now);
 

@@ -24,11 +24,11 @@ struct HttpRequest {
   std::string target = "/";  ///< Path and query, percent-encoded: "/api/v1/pods?limit=500".
   Headers headers{};
   std::string body{};
-  /// The time from send to the last byte of the reply. For streams: the time to the head, and then the longest silence between
-  /// pieces.
+  /// The time from send to the last byte of the reply. For a stream: the longest time until the head arrives, and then the
+  /// longest silence between two pieces.
   core::Duration timeout{15000};
-  /// The request does not wait for a free connection. Use it only for the few requests whose delay would end the process, such
-  /// as the renewal of a Lease.
+  /// The request does not wait for a free connection. Set this only for the few requests whose delay would end the process,
+  /// such as the renewal of a Lease.
   bool urgent = false;
   /// The longest body of a reply that is not a stream, in bytes. A longer body gives kInternal. 0: the limit of the transport.
   std::size_t max_reply_bytes = 0;
@@ -44,12 +44,12 @@ struct HttpResponse {
   std::shared_ptr<void> room{};  ///< Holds the body's bytes in a ReplyBudget until the last copy of the response is destroyed.
 };
 
-/// Limits the memory of all replies under way, over any number of transports. One reply may take at most half of the bytes that
-/// the others leave, so that even endless replies leave memory for small ones.
+/// Limits the memory of all replies under way, over any number of transports. One reply can take at most half of the bytes that
+/// the other replies leave, so that even endless replies leave memory for small replies.
 class ReplyBudget {
  public:
   explicit ReplyBudget(std::size_t bytes) : bytes_(bytes) {}
-  /// Takes `more` bytes for a reply that holds `held` bytes so far. Returns false, and takes none, if too few are left.
+  /// Takes `more` bytes for a reply that holds `held` bytes so far. Returns false, and takes nothing, if too few are left.
   bool take(std::size_t more, std::size_t held) {
     if (held + more > (bytes_ - (used_ - held)) / 2) return false;
     used_ += more;
@@ -71,8 +71,8 @@ struct StreamHandler {
   std::function<void(core::Result<void>)> on_end{};
 };
 
-/// One HTTP endpoint (scheme, host, port, TLS). Errors: kUnavailable if the request cannot have been carried out (no
-/// connection, nothing sent), kUnknownOutcome if it may have been (sent, no complete reply). HTTP statuses are not errors here.
+/// One HTTP endpoint (scheme, host, port, TLS). Errors: kUnavailable if the server cannot have carried out the request (no
+/// connection, nothing sent), kUnknownOutcome if it may have (sent, no complete reply). HTTP statuses are not errors here.
 class HttpTransport {
  public:
   using RequestId = std::uint64_t;
@@ -81,7 +81,7 @@ class HttpTransport {
   virtual ~HttpTransport() = default;
   virtual RequestId send(HttpRequest request, Done done) = 0;
   virtual RequestId stream(HttpRequest request, StreamHandler handler) = 0;
-  /// Cancels a request. None of its callbacks is called any more.
+  /// Cancels a request. No callback of the request is called after that.
   virtual void cancel(RequestId id) = 0;
 };
 

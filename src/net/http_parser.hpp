@@ -39,7 +39,7 @@ class MessageParser final : public boost::beast::http::basic_parser<kIsRequest> 
     return true;
   }
 
-  /// Handles the end of the connection. Returns true if that ends the message properly.
+  /// Handles the end of the connection. Returns true if the message is then complete.
   bool feed_end() {
     Error error;
     if (this->got_some() && !this->is_done()) this->put_eof(error);

@@ -170,7 +170,7 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
   }
 
   [[nodiscard]] bool closed() const { return closed_; }
-  /// Returns since when no request is being answered; nullopt while a request is being answered.
+  /// Returns the time since which no request is being answered; nullopt while a request is being answered.
   [[nodiscard]] std::optional<core::MonoTime> idle_since() const {
     return state_.expired() ? std::optional(idle_since_) : std::nullopt;
   }
@@ -257,7 +257,7 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
     state_.reset();
     answered_ = true;
     set_idle();
-    // Continues in a later turn, so that a client that pipelines requests cannot cause recursion.
+    // Continues in a later loop iteration, so that a client that pipelines requests cannot cause recursion.
     if (backlog() == 0) loop_.after(core::Duration{0}, [self = shared_from_this()] { self->go_on(); });
   }
 
@@ -297,7 +297,7 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
   core::MonoTime idle_since_;
   std::array<char, kRequestReadBytes> buffer_;
   std::string in_, body_, out_, writing_;
-  std::string peer_key_;                 ///< Set by the handshake; see HttpRequest::peer_key.
+  std::string peer_key_;                 ///< Set after the handshake; see HttpRequest::peer_key.
   std::optional<RequestParser> parser_;  ///< Empty while a request is being answered.
   std::weak_ptr<Responder::State> state_;
   bool known_;  ///< See ServerOptions::known.
@@ -403,7 +403,7 @@ struct HttpServer::Impl : std::enable_shared_from_this<HttpServer::Impl> {
     ErrorCode error;
     if (options.address.empty()) {
       error = listen(asio::ip::address_v6::any());
-      // The kernel may lack IPv6. A port in use is in use for both versions.
+      // The kernel possibly lacks IPv6. If the port is in use, it is in use for both versions.
       if (error && error != asio::error::address_in_use) error = listen(asio::ip::address_v4::any());
     } else {
       const auto address = asio::ip::make_address(options.address, error);
@@ -425,7 +425,7 @@ struct HttpServer::Impl : std::enable_shared_from_this<HttpServer::Impl> {
     ErrorCode error;
     acceptor.open(endpoint.protocol(), error);
     if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
-    // One socket also serves IPv4, whatever the system's default is.
+    // One socket also serves IPv4, whatever the default of the system is.
     if (!error && address.is_v6() && address.is_unspecified()) acceptor.set_option(asio::ip::v6_only(false), error);
     if (!error) acceptor.bind(endpoint, error);
     if (!error) acceptor.listen(tcp::acceptor::max_listen_connections, error);
@@ -464,7 +464,8 @@ struct HttpServer::Impl : std::enable_shared_from_this<HttpServer::Impl> {
     return oldest != nullptr;
   }
 
-  /// Makes room by closing the stranger that has been idle longest. Returns false if none has been idle for kStrangerTime.
+  /// Makes room by closing the stranger that has been idle longest. Returns false if no stranger has been idle for
+  /// kStrangerTime.
   bool has_room_for_stranger() {
     std::size_t strangers = 0;
     ServerConnectionPtr oldest;

@@ -342,7 +342,7 @@ TEST_F(AllAddressesTest, ServesBothFamilies) {
 TEST_F(AllAddressesTest, ServesIpv4WhereTheKernelHasNoIpv6) {
   core::Result<void> started;
   bool filtered = false;
-  // The filter is limited to this thread and ends with it.
+  // The filter applies only to this thread and ends with the thread.
   std::thread([&] {
     filtered = refuse_ipv6_sockets();
     started = server.start();
@@ -415,7 +415,7 @@ TEST_F(DrainTest, ARequestThatHasBegunIsTaken) {
   ASSERT_TRUE(run_until([&] { return asked.size() == 1; }));
   asked[0].respond({200, {}, "1"});
   ASSERT_TRUE(run_until([&] { return received.ends_with("1"); }));
-  // This request is incomplete. When the other client's request has arrived, the server has read this one too.
+  // This request is incomplete. Once the other client's request has arrived, the server has also read this incomplete request.
   say(client, "GET /2 HT");
   say(other, "GET / HTTP/1.1\r\n\r\n");
   ASSERT_TRUE(run_until([&] { return asked.size() == 2; }));

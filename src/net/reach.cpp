@@ -15,7 +15,7 @@ namespace {
 namespace asio = boost::asio;
 using tcp = asio::ip::tcp;
 
-/// Lives until it has called `done`: its own callbacks keep it alive.
+/// An attempt lives until it has called `done`, because its own callbacks keep it alive.
 class Attempt : public std::enable_shared_from_this<Attempt> {
  public:
   Attempt(AsioLoop& loop, const std::string& host, std::uint16_t port, std::function<void(core::Result<void>)> done)

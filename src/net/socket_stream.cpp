@@ -155,7 +155,7 @@ struct SslDeleter {
 struct Wire {
   tcp::socket& socket;
   ErrorCode tried{};
-  /// The number of bytes that one call may still read. Without a limit, a peer that never stops sending records without data
+  /// The number of bytes that one call can still read. Without a limit, a peer that sends records without data and never stops
   /// could block the loop.
   std::size_t left = 0;
 
@@ -221,8 +221,8 @@ bool set_peer_name(SSL* ssl, const std::string& name) {
 
 }  // namespace
 
-// Asio's own TLS stream keeps buffers of 70 KB for each connection, and watches are many. Here OpenSSL itself reads and writes
-// the socket when it is ready, without a buffer in between.
+// Asio's own TLS stream keeps buffers of 70 KB for each connection, and there are many watches. So here OpenSSL itself reads
+// and writes the socket when the socket is ready, without a buffer in between.
 struct SocketStream::Impl : std::enable_shared_from_this<SocketStream::Impl> {
   Impl(tcp::socket s, TlsContext t) : socket(std::move(s)), tls(std::move(t)) {
     if (!tls) return;
@@ -233,8 +233,8 @@ struct SocketStream::Impl : std::enable_shared_from_this<SocketStream::Impl> {
     SSL_set_bio(ssl.get(), bio, bio);
   }
 
-  /// Calls `call`, an OpenSSL function that returns more than 0 when done. Calls it now, and again whenever the socket is ready
-  /// for it. `done` gets the return value in a later turn, even if `call` is done at once.
+  /// Calls `call`, an OpenSSL function that returns more than 0 when it is done. Calls it now, and again whenever the socket is
+  /// ready for it. Passes the return value to `done` in a later loop iteration, even if `call` is done at once.
   void drive(std::function<int(SSL*)> call, IoHandler done) {
     ErrorCode error;
     socket.non_blocking(true, error);
@@ -246,7 +246,7 @@ struct SocketStream::Impl : std::enable_shared_from_this<SocketStream::Impl> {
     const int verdict = SSL_get_error(ssl.get(), n);
     if (verdict == SSL_ERROR_WANT_READ || verdict == SSL_ERROR_WANT_WRITE) {
 #if OPENSSL_VERSION_NUMBER >= 0x300000e0L && OPENSSL_VERSION_NUMBER < 0x30100000L  // CVE-2024-4741 is fixed in 3.0.14.
-      // After a session ticket, OpenSSL keeps a buffer of 16 KB. Nobody needs it before the next request, and a watch has no
+      // After a session ticket, OpenSSL keeps a buffer of 16 KB. It is not needed before the next request, and a watch has no
       // next request.
       if (SSL_is_init_finished(ssl.get()) == 1) SSL_free_buffers(ssl.get());
 #endif
@@ -264,7 +264,7 @@ struct SocketStream::Impl : std::enable_shared_from_this<SocketStream::Impl> {
 
   ErrorCode explain_end(int verdict) const {
     if (verdict == SSL_ERROR_ZERO_RETURN) return asio::error::eof;
-    // The connection ended without the peer's close_notify, so somebody else may have cut it.
+    // The connection ended without the peer's close_notify, so somebody else has possibly cut it.
     if (verdict == SSL_ERROR_SYSCALL && wire.tried == asio::error::eof) return ssl::error::stream_truncated;
     if (verdict == SSL_ERROR_SYSCALL && wire.tried) return wire.tried;
     const int code = static_cast<int>(ERR_get_error());
@@ -341,7 +341,7 @@ void SocketStream::connect(const std::vector<tcp::endpoint>& addresses, core::Du
   impl_->connect(addresses, 0, patience, std::move(handler));
 }
 
-// Asio only uses the descriptor, so the type of TCP sockets also works for Unix sockets. Connecting to a Unix socket never
+// Asio only uses the descriptor, so the type of TCP sockets also works for Unix sockets. A connect to a Unix socket never
 // waits: it fails if too many other connections wait to be accepted.
 void SocketStream::connect(const std::string& path, Handler handler) {
   sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};

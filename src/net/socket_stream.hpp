@@ -1,4 +1,4 @@
-// One connection over TCP, plain or TLS, or over a Unix socket. Its handlers are type-erased, so that only one source
+// One connection over TCP, plain or TLS, or over a Unix socket. The handlers are type-erased, so that only one source file
 // instantiates Asio's templates. Private to this folder.
 #pragma once
 
@@ -20,7 +20,7 @@ namespace net {
 using ErrorCode = boost::system::error_code;
 using TlsContext = std::shared_ptr<boost::asio::ssl::context>;
 
-/// Makes the TLS context. Error: kInvalid. The message names what could not be read, and never contains the key.
+/// Makes the TLS context. Error: kInvalid. The message names the part that could not be read, and never contains the key.
 core::Result<TlsContext> make_client_tls(const Tls& tls);
 core::Result<TlsContext> make_server_tls(const Tls& tls);
 
@@ -35,11 +35,11 @@ class SocketStream {
   ~SocketStream();
 
   boost::asio::ip::tcp::socket& socket();
-  /// Tries the addresses in turn, each but the last for at most `patience`. Fails with the error of the last address.
+  /// Tries one address after the other, each except the last for at most `patience`. Fails with the error of the last address.
   void connect(const std::vector<boost::asio::ip::tcp::endpoint>& addresses, core::Duration patience, Handler handler);
   /// Connects to the Unix socket with this path. Socket options of TCP have no effect on this connection.
   void connect(const std::string& path, Handler handler);
-  /// Does the TLS handshake, and verifies `name` (host name or IP address) unless skip_verify. Plain TCP: calls the handler.
+  /// Does the TLS handshake, and verifies `name` (host name or IP address) unless skip_verify. Plain TCP: only calls `handler`.
   void handshake_client(const std::string& name, bool skip_verify, Handler handler);
   void handshake_server(Handler handler);
   /// At most one read and one write may be under way. The buffers must live until the handler is called.

@@ -1,4 +1,4 @@
-// Uses loopback sockets. The rest is tested in beast_transport_test.cpp and http_server_test.cpp.
+// Uses loopback sockets. beast_transport_test.cpp and http_server_test.cpp test the other functions of SocketStream.
 #include "net/socket_stream.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// A certificate and its key in files that others replace, such as a mounted Secret whose symbolic link the kubelet swaps.
+// A certificate and its key in files that others replace, such as a mounted Secret, whose symbolic link the kubelet replaces.
 #pragma once
 
 #include <functional>
@@ -17,8 +17,8 @@ struct TlsFilesOptions {
   core::Duration interval{10000};   ///< The time between two readings of the files.
 };
 
-/// Reads the files periodically, off the loop, and passes new contents to `use`. Compares contents, because a swapped link may
-/// not change names and times.
+/// Reads the files periodically, on another thread than the loop's, and passes new contents to `use`. Compares the contents,
+/// because a replaced link does not always change names and times.
 ///
 /// Guarantees: a pair that `use` refuses (such as a new certificate with an old key) is passed again at each reading.
 class TlsFiles {
@@ -30,8 +30,8 @@ class TlsFiles {
   TlsFiles(const TlsFiles&) = delete;
   TlsFiles& operator=(const TlsFiles&) = delete;
 
-  /// Reads the files now, before the first connection. Counts them as used, so `use` is not called for them. Does not check
-  /// their contents. Error: kNotFound (a file).
+  /// Reads the files now, before the first connection. `use` is not called for these contents. Does not check the contents.
+  /// Error: kNotFound (a file).
   [[nodiscard]] core::Result<Tls> read();
   /// Reads the files every interval from now on. Calls `failed` whenever the files cannot be read or `use` refuses the pair.
   void watch(std::function<void(const core::Error&)> failed);

@@ -1,12 +1,12 @@
 // An act that destroys something needs evidence: a value that states why the act cannot lose work.
 //
 // Evidence is issued only while a controller observes. Issuing it requires an Observing, which only the runtime makes and
-// passes to `observe`. `observe` attaches all evidence that the facts allow to the objects that it copies, and the plan selects
-// from that evidence. A plan that deletes a worker without evidence does not compile.
+// passes to `observe`. To each object that it copies, `observe` attaches all evidence that the facts allow. The plan selects
+// from that evidence. Code that deletes a worker without evidence does not compile.
 //
-// Each folder defines its own kinds of evidence about its own subjects (kube::PodEvidence, slurm::NodeEvidence): classes
-// derived from Evidence, each with a function that checks facts and issues the evidence. An act takes the kind that it needs.
-// When the target executes the act, it checks again that the evidence is about the act's object and still good.
+// Each folder defines its own kinds of evidence about its own subjects (kube::PodEvidence, slurm::NodeEvidence). A kind is a
+// class derived from Evidence with a function that checks facts and issues the evidence. An act takes the kind that it needs.
+// When the target executes the act, it checks again that the evidence is about the act's object and still valid.
 //
 // Folder src/plan: plans, evidence, and the executor of
 // plans. Knows neither Kubernetes nor Slurm. Uses core.
@@ -28,7 +28,7 @@ struct Observer;
 
 namespace plan {
 
-/// The permission to issue evidence. It cannot be copied, so `observe` cannot keep it for the plan.
+/// The permission to issue evidence. An Observing cannot be copied, so `observe` cannot pass it to the plan.
 class Observing {
  public:
   Observing(const Observing&) = delete;
@@ -50,9 +50,9 @@ class Evidence {
  public:
   /// Returns one word for what the evidence states, such as "Drained".
   [[nodiscard]] std::string_view kind() const { return kind_; }
-  /// Returns what was seen, in words for a person.
+  /// Returns what was observed, as a text for users.
   [[nodiscard]] const std::string& detail() const { return detail_; }
-  /// Reports whether the evidence may still be acted on.
+  /// Reports whether acts may still use the evidence.
   [[nodiscard]] bool good_at(core::MonoTime now) const { return !good_until_ || now <= *good_until_; }
   /// Returns when the evidence expires. nullopt: the evidence cannot become false, or the act requires the object's
   /// version.

@@ -34,7 +34,7 @@ struct LaneRun {
   std::size_t next = 0;        ///< The next step of the group to start.
   std::size_t in_flight = 0;   ///< Unanswered steps of the group.
   core::MonoTime group_begun;  ///< When a group of this lane last began in this pass.
-  bool failed = false;         ///< A step failed: later groups do not begin.
+  bool failed = false;         ///< A step failed: later groups of the lane do not begin.
   bool refused = false;        ///< The server accepts no requests now: the rest of the group does not begin either.
 
   [[nodiscard]] bool finished() const { return group >= groups.size(); }
@@ -110,7 +110,7 @@ struct Executor::Impl : std::enable_shared_from_this<Executor::Impl> {
     }
     pass->done = std::move(done);
     pass->begun = loop.clock().mono();
-    // Starts in a later turn, so that `done` is never called from inside run().
+    // Starts in a later loop iteration, so that `done` is never called from inside run().
     loop.after(core::Duration{0}, [weak = weak_from_this(), pass] {
       if (const auto self = weak.lock()) self->pump(pass);
     });
@@ -119,7 +119,7 @@ struct Executor::Impl : std::enable_shared_from_this<Executor::Impl> {
   void pump(const PassPtr& pass) {
     if (pass->pumping || pass->finished) return;
     pass->pumping = true;
-    // Starts one step of each lane in turn, so that a long lane does not delay the other lanes.
+    // Starts one step of each lane in rotation, so that a long lane does not delay the other lanes.
     for (bool moved = true; moved;) {
       moved = false;
       for (LaneRun& lane : pass->lanes) {

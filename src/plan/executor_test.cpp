@@ -363,7 +363,7 @@ RC_GTEST_PROP(ExecutorProperty, KeepsItsPromises, ()) {
   for (const auto& [id, outcome] : results[0].outcomes) {
     RC_ASSERT((outcome.state == Outcome::State::kFailed) == target.errors.contains(id.verb));
   }
-  // If no limit was reached, a lane without a failure is complete.
+  // If the pass reached no limit, each lane without a failure must be complete.
   if (places.size() <= limits.max_steps && limits.max_time == core::Duration{60'000}) {
     for (const auto& [id, place] : places) RC_ASSERT((lane_failed_group.contains(place.lane) || started.contains(id)));
   }

@@ -22,8 +22,8 @@ class Ledger {
   Outcomes outcomes_;
 };
 
-/// Returns the needs of a plan that are not answered yet. While there are any, the plan is not executed, but made again with
-/// the answers.
+/// Returns the needs of a plan that are not answered yet. If there are any, the plan is not executed. Instead, the plan is made
+/// again with the answers.
 [[nodiscard]] std::vector<Need> open_needs(const Plan& made, const Facts& known);
 
 }  // namespace plan

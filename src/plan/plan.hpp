@@ -1,12 +1,12 @@
-// The decisions of a controller. A Plan contains steps, in lanes, and a summary of all that is left to do. Data only.
+// The decisions of a controller. A Plan contains steps, in lanes, and a summary of all work that remains. Data only.
 //
-// A controller is `Plan plan(const Observed&)`. It does no I/O and reads no clock. It puts what it wants to do into steps:
+// A controller is `Plan plan(const Observed&)`. It does no I/O and reads no clock. It puts the acts that it wants into steps:
 //   Plan p;
 //   p.lane("create").add({{"create", "Pod", "default/cpu-0"}, "NodeSet cpu wants 3 workers, has 2", kube::create(pod)});
 //   p.wake_after(500ms, "waiting for slurmctld to load the configuration");
 //
-// Lanes are independent. The groups of a lane run in order; the steps of one group run at once. A failed step stops only its
-// own lane, and only for this pass. Steps carry recipes instead of random or secret values (kube/acts.hpp).
+// Lanes are independent. The groups of a lane run one after the other; the steps of one group run at once. A failed step stops
+// only its own lane, and only for this pass. Steps contain recipes instead of random or secret values (kube/acts.hpp).
 #pragma once
 
 #include <compare>
@@ -34,19 +34,19 @@ class Act {
   [[nodiscard]] virtual core::Json describe() const = 0;
   /// Returns true if the act removes something that cannot be restored.
   [[nodiscard]] virtual bool destructive() const { return false; }
-  /// Returns true if nothing depends on the act, such as an event. An incidental act does not cause another pass of the key.
+  /// Returns true if nothing depends on the act, as with an event. Such an act does not cause another pass of the key.
   [[nodiscard]] virtual bool incidental() const { return false; }
   /// The longest time for which the act is withheld when it repeats because something else undoes it.
   enum class Withhold {
     kNever,
-    kBriefly,  ///< The act has an opposite (create and delete, drain and undrain), and users may ask for both in turn.
+    kBriefly,  ///< The act has an opposite (create and delete, drain and undrain), and users can request both alternately.
     kLong,
   };
   [[nodiscard]] virtual Withhold withhold() const { return Withhold::kBriefly; }
 };
 using ActPtr = std::shared_ptr<const Act>;
 
-/// Identifies a step across passes: a step with the same purpose has the same id in every pass. Outcomes are kept by this id.
+/// Identifies a step across passes: steps with the same purpose have the same id in every pass. Outcomes are stored by this id.
 struct StepId {
   std::string verb;    ///< "create", "drain".
   std::string kind{};  ///< The kind of object: "Pod", "Slurm node"; "" if the verb implies the kind.
@@ -67,10 +67,10 @@ using StepIds = std::set<std::reference_wrapper<const StepId>, std::less<StepId>
 
 struct Step {
   StepId id;
-  std::string reason;  ///< Why the step is needed, in words for a person.
+  std::string reason;  ///< Why the step is needed, as a text for users.
   ActPtr act;
-  /// The step may begin this long after the start of the previous group, even if the pass has used up its time. Set it only on
-  /// the first step of a group, to complete what the previous group began.
+  /// Even if the pass has used up its time, the step can begin for this long after the start of the previous group. Set this
+  /// only on the first step of a group, to complete what the previous group began.
   core::Duration late{0};
 };
 
@@ -81,7 +81,7 @@ class Lane {
   Lane& add(Step step);
   /// Adds a step to the current group, or nothing for nullopt.
   Lane& add(std::optional<Step> step);
-  /// Begins a new group. The steps of this group wait for all that was added before.
+  /// Begins a new group. The steps of the new group wait for all steps that were added before.
   Lane& then();
   [[nodiscard]] const std::vector<std::vector<Step>>& groups() const { return groups_; }
 
@@ -97,7 +97,7 @@ struct Need {
 
 struct Fact {
   core::Result<core::Json> value;
-  core::MonoTime asked_at;  ///< The answer is no older than this.
+  core::MonoTime asked_at;  ///< The time of the request. The answer is at least as recent.
 };
 using Facts = std::map<std::string, Fact>;  ///< The keys are Need::id.
 
@@ -106,7 +106,7 @@ struct Outcome {
   enum class State { kDone, kFailed };
   State state = State::kDone;
   int count = 0;                     ///< How many times in a row the step has ended in this state.
-  core::MonoTime since;              ///< When the step ended in this state for the first of these times.
+  core::MonoTime since;              ///< When the step ended in this state for the first of the `count` times.
   core::MonoTime last;               ///< When the step ended in this state for the last time.
   std::optional<core::Error> error;  ///< The last error, if the step failed.
 };
@@ -120,11 +120,11 @@ struct Context {
   Facts facts;        ///< The answers to the needs of the previous plan of this pass.
 };
 
-/// The whole difference between the actual and the desired state, as far as it is known. Its removal may take several passes.
+/// The whole difference between the actual and the desired state, as far as known. Several passes may be needed to remove it.
 struct Intent {
   std::string summary;  ///< The purpose, if the steps alone do not show the purpose: "end the cluster".
-  /// The work of this pass and of later ones: the objects ("default/cpu-0") by verb and kind. The keys have no name and no
-  /// variant.
+  /// The work of this pass and of later passes: the objects ("default/cpu-0") by verb and kind. In the keys, `name` and
+  /// `variant` are empty.
   std::map<StepId, std::set<std::string>> remaining;
   int pods = 0;  ///< The number of pods affected.
   int jobs = 0;  ///< The number of jobs affected.
@@ -148,7 +148,7 @@ class Plan {
   /// Returns the ids of all steps and of all remembered steps. The ids are references into the plan, which must outlive them.
   [[nodiscard]] StepIds wished() const;
 
-  /// Keeps the outcome of a step that is still wanted, though this pass does not contain it.
+  /// Keeps the outcome of a step that is not in this pass but is still wanted.
   void remember(StepId id) { remembered_.push_back(std::move(id)); }
   [[nodiscard]] const std::vector<StepId>& remembered() const { return remembered_; }
 
@@ -158,7 +158,7 @@ class Plan {
   [[nodiscard]] const std::string& wake_reason() const { return wake_reason_; }
 
   /// Records that the next step depends on what this external system (a Slurm cluster, by its key) reports soon. The runtime
-  /// may poll the system more often for a while.
+  /// can poll the system more often for a while.
   void waits_on(std::string system) { waits_on_.insert(std::move(system)); }
   [[nodiscard]] const std::set<std::string>& waits_on() const { return waits_on_; }
 

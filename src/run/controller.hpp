@@ -1,4 +1,4 @@
-// The interface of controllers to the engine. For a key that a change has woken, the engine observes, plans and acts.
+// The interface between controllers and the engine. For a key that a change has woken, the engine observes, plans and acts.
 //
 //   struct Observed {                       // What the plan needs to know.
 //     std::string name;
@@ -23,9 +23,9 @@
 // An object that carries out WriteFile is a plan::Target. src/example is a whole program of this kind, and
 // docs/how-to/add-a-program.md describes it.
 //
-// Requires of a controller: `observe` has no effects outside the controller. It reads caches, and other objects through the
-// Recorder, so that their changes wake the key again. It copies out of the caches what the plan needs, issues evidence, and
-// may keep memory for each key. `plan` is pure.
+// Requires of a controller: `observe` has no effects outside the controller. It reads caches. It reads all other objects
+// through the Recorder, so that changes of these objects wake the key. It copies from the caches what the plan needs, and
+// issues evidence. It may store data for each key in the controller. `plan` is a pure function.
 // Guarantees: `observe` is called on the loop and `plan` on any thread. For one key, calls never overlap.
 //
 // Folder src/run: the engine that runs controllers. Knows neither Kubernetes nor Slurm. Uses plan and core.
@@ -57,8 +57,8 @@ class Controller {
  public:
   virtual ~Controller() = default;
   [[nodiscard]] virtual std::string name() const = 0;
-  /// Returns the name of the system, other than the API server, that the key's passes may wait for (a Slurm cluster), or "".
-  /// The keys of one system get only a part of all passes at once, in case the system is slow.
+  /// Returns the name of the system, other than the API server, for which passes of the key can wait (a Slurm cluster), or "".
+  /// All keys of one system together get only a part of the concurrent passes, in case the system is slow.
   [[nodiscard]] virtual std::string share(const Key& /*key*/) const { return {}; }
   /// Returns what the plan of the key needs to know; never null.
   [[nodiscard]] virtual std::shared_ptr<const void> observe(const Key& key, Recorder& recorder,
@@ -66,8 +66,8 @@ class Controller {
   [[nodiscard]] virtual plan::Plan plan(const void* observed) const = 0;
 };
 
-/// A controller with a typed Observed, which reads through a recorder of type Reads. The plan is a function, so that it has no
-/// access to the controller.
+/// A controller with a typed Observed and a recorder of type Reads. The plan is a free function, so that it has no access to
+/// the controller.
 template <class Observed, class Reads = Recorder>
 class TypedController : public Controller {
  public:

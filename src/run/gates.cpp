@@ -5,7 +5,7 @@ namespace run {
 namespace {
 
 constexpr core::Duration kTick{1000};  ///< How often closed gates are checked if no cache changes.
-/// The maximum number of held passes that are checked per millisecond. Without a limit, changes of n objects would cost n²
+/// The maximum number of held passes that are checked per millisecond. Without this limit, changes of n objects would cause n²
 /// checks of a pass.
 constexpr std::size_t kPassesInAMillisecond = 20;
 
@@ -47,7 +47,7 @@ void Gates::check_all() {
   checked_ = loop_.clock().mono();
   std::vector<PassPtr> opened;
   for (const auto& [key, pass] : held_) {
-    // One closed gate is enough to hold the key, so the check stops at the first closed gate. A key may have hundreds of gates,
+    // One closed gate is enough to hold the key, so the check stops at the first closed gate. A key can have hundreds of gates,
     // and each change of a cache checks them.
     while (!pass->gates.empty() && pass->gates.back()->open()) pass->gates.pop_back();
     if (!pass->gates.empty() && loop_.clock().mono() >= pass->settle_at) settle(*pass);
@@ -65,7 +65,7 @@ void Gates::settle(Pass& pass) {
   std::erase_if(pass.gates, [&](const plan::GatePtr& gate) {
     if (gate->open()) return true;
     if (!gate->settle()) {
-      // The outcome of the write cannot be read. The key must not wait for ever for a server that may never return.
+      // The outcome of the write cannot be read. The key must not wait forever for a server that possibly never returns.
       logger_.info("a write was not seen in time: going on without", pass.fields({{"gate", gate->describe()}}));
       return true;
     }

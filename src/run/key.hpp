@@ -1,4 +1,4 @@
-// Identifies what a controller reconciles in one pass: one object, or several that belong together. Plans may use keys.
+// Identifies what a controller reconciles in one pass: one object, or several objects that belong together. Plans may use keys.
 #pragma once
 
 #include <compare>

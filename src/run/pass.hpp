@@ -1,5 +1,5 @@
-// One pass of a key: observe, plan, act, and wait until the caches show what was written. Contains the data and the rules of
-// its states; run/passes.hpp runs it.
+// One pass of a key: observe, plan, act, and wait until the caches show the writes. Contains the data of a pass and the rules
+// for its states; run/passes.hpp runs the passes.
 #pragma once
 
 #include <atomic>
@@ -46,7 +46,7 @@ struct Pass {
 
   // The results of observing and planning.
   core::MonoTime observed_at;
-  /// Set while a thread plans: the time when it began, in milliseconds of MonoTime. 0: no thread plans. Written by that thread.
+  /// Set while a thread plans: when the planning began, in milliseconds of MonoTime. 0: no thread plans. That thread writes it.
   std::shared_ptr<std::atomic<core::Duration::rep>> planned_since = std::make_shared<std::atomic<core::Duration::rep>>(0);
   core::Duration planning{0};  ///< The duration of the last observing and planning.
   plan::Facts facts;
@@ -70,9 +70,9 @@ struct Pass {
   /// Requires may_follow(state(), to).
   void move_to(PassState to);
 
-  /// Returns the steps that were tried, without incidental ones (plan::Act::incidental).
+  /// Returns the steps that were tried, except incidental ones (plan::Act::incidental).
   [[nodiscard]] std::vector<const plan::Step*> tried() const;
-  /// Reports whether a reply was lost and a gate is still closed, so that the write may still be carried out.
+  /// Reports whether a reply was lost and a gate is still closed, so that the server may still carry out the write.
   [[nodiscard]] bool may_still_write() const;
   /// Returns the fields that all log lines of the pass have, followed by `more`.
   [[nodiscard]] std::vector<core::Field> fields(std::vector<core::Field> more) const;

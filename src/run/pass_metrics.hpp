@@ -17,7 +17,7 @@ class PassMetrics {
   virtual void add_controller(const std::string& /*name*/, std::size_t /*max_concurrent*/) {}
   enum class PassEnd { kSuccess, kError, kRequeue, kRequeueAfter };
   virtual void pass_started(const std::string& /*controller*/) {}
-  /// The pass has finished its work. A gate may still hold its key.
+  /// The pass has finished its work. A gate can still hold its key.
   virtual void pass_worked(const std::string& /*controller*/, core::Duration /*took*/) {}
   virtual void pass_ended(const std::string& /*controller*/, PassEnd /*end*/) {}
   /// A `plan` or an `observe` threw, or an `observe` returned null.

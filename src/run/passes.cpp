@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kMaxNeedRounds = 8;
 constexpr int kInitialPriority = -100;  ///< The priority of keys from the first lists.
-/// After a pass that found nothing to do, its key rests for this many times the duration of observing and planning.
+/// After a pass that found nothing to do, its key rests for this multiple of the time that observing and planning took.
 constexpr int kRestFactor = 3;
 constexpr core::Duration kLongestRest{200};
 
@@ -113,7 +113,7 @@ void Passes::caches_changed() {
 void Passes::stop() {
   halt();
   due_.cancel();
-  // A pass that only waits for a gate writes nothing more. But if the outcome of its last write is unknown, the server may
+  // A pass that only waits for a gate sends no more writes. But if the outcome of its last write is unknown, the server may
   // still carry out that write.
   for (const PassPtr& pass : gates_.drop_all()) {
     unsettled_ = unsettled_ || pass->may_still_write();
@@ -165,7 +165,8 @@ void Passes::plan_off_loop(const PassPtr& pass) {
   loop_.offload(
       [controller, observed = pass->observed, made, since = pass->planned_since, clock = &loop_.clock()] {
         *since = clock->mono().since_start.count();
-        // A plan that throws is a bug of its controller. It must not affect other keys, nor be mistaken for an empty plan.
+        // A plan that throws is a bug of its controller. The bug must not affect other keys, and the plan must not count as an
+        // empty plan.
         try {
           made->first = controller->plan(observed.get());
         } catch (const std::exception& error) {
@@ -254,7 +255,7 @@ void Passes::broke(const PassPtr& pass, std::string_view message, const std::str
 
 // --- The end of a pass ---
 
-/// Stops counting the pass as under way. A gate may still hold its key.
+/// Stops counting the pass as under way. A closed gate can still hold its key.
 void Passes::work_ended(const Pass& pass) {
   if (running_.erase(pass.key) == 0) return;
   metrics_->pass_worked(pass.controller, now() - pass.began);
@@ -299,8 +300,8 @@ PassMetrics::PassEnd Passes::requeue(const Pass& pass) {
   return pass.plan.wake() || pass.withheld_until ? PassMetrics::PassEnd::kRequeueAfter : PassMetrics::PassEnd::kSuccess;
 }
 
-/// Returns how long the key rests after the pass. If planning takes long but finds nothing to do, the rest makes many events
-/// cause only one pass.
+/// Returns how long the key rests after the pass. If planning takes long and finds nothing to do, the rest makes one pass
+/// handle many events.
 core::Duration Passes::rest_of(const Pass& pass) {
   if (pass.plan.step_count() > pass.withheld) return core::Duration{0};
   return std::min(kLongestRest, pass.planning * kRestFactor);

@@ -1,8 +1,8 @@
-// Runs the passes of all keys. The class takes a key from the queue and moves its pass from state to state (run/pass.hpp) until
-// the pass is done. Then it decides when the key is processed again.
+// Runs the passes of all keys. Takes a key from the queue and moves the key's pass from state to state (run/pass.hpp) until the
+// pass is done. Then decides when the key is processed again.
 //
-// A key is held until its gates are open. After a pass that tried a step, the key gets another pass. When there is nothing to
-// do, nothing runs. A step that repeats is withheld for a while (run/repeats.hpp), together with the later groups of its lane.
+// A key is held until its gates are open. After a pass that tried a step, the key gets another pass. After any other pass, it
+// waits to be woken. A step that repeats is withheld for a while (run/repeats.hpp), with the later groups of its lane.
 #pragma once
 
 #include <functional>
@@ -27,13 +27,13 @@
 namespace run {
 
 struct PassOptions {
-  /// The maximum number of passes at once; passes that only wait for a gate do not count. The passes of one
-  /// Controller::share get at most a quarter (a sixteenth once half are in use), so that a slow system delays no others.
+  /// The maximum number of passes at once. Passes that only wait for a gate do not count. The passes of one Controller::share
+  /// get at most a quarter (a sixteenth once half are in use), so that a slow system delays no others.
   std::size_t max_in_flight = 64;
   bool dry_run = false;            ///< Log plans without executing them.
   core::Duration gate_cap{30000};  ///< After this time, closed gates are settled by a live read (run/gates.hpp).
   QueueOptions queue;
-  /// Called on the loop with every plan as its controller made it, before it is executed.
+  /// Called on the loop with every plan, before the plan is executed. The plan is as its controller made it.
   std::function<void(const plan::Plan&)> on_plan;
 };
 
@@ -41,10 +41,10 @@ class Passes {
  public:
   struct Callbacks {
     std::function<bool()> may_begin;                 ///< Returns true once all caches are synced and this process leads.
-    std::function<void(std::size_t keys)> on_first;  ///< The first passes are about to begin, with `keys` queued.
+    std::function<void(std::size_t keys)> on_first;  ///< The first passes are about to begin; `keys` keys are queued.
     std::function<void()> on_ended;                  ///< A pass has ended. Called only while stopping.
     std::function<void(const std::string& system)> on_waiting;  ///< A plan waits for a system: Plan::waits_on.
-    /// Makes the recorder of each `observe`, which is destroyed afterwards.
+    /// Makes the recorder of each `observe`. The recorder is destroyed after `observe`.
     std::function<std::unique_ptr<Recorder>(const WorkKey&)> recorder = [](const WorkKey&) {
       return std::make_unique<Recorder>();
     };
@@ -60,28 +60,28 @@ class Passes {
 
   /// Processes a key after `delay` at the latest.
   void wake(const WorkKey& key, core::Duration delay = core::Duration{0});
-  /// Begins the passes that may begin, in a later turn of the loop.
+  /// Begins the passes that may begin, in a later loop iteration.
   void pump_soon();
   /// Checks the gates after a change of a cache.
   void caches_changed();
 
-  /// Lets no pass begin and no plan be executed from now on. Acts under way continue to their end.
+  /// From now on, no pass begins and no plan is executed. Acts under way continue to their end.
   void halt() { stopping_ = true; }
-  /// Lets no pass begin and no plan be executed from now on. Releases the keys that only wait for a gate.
+  /// From now on, no pass begins and no plan is executed. Releases the keys that only wait for a gate.
   void stop();
-  /// Reports whether an act of ours may still write: a pass is under way, or has ended without knowing the outcome of a write.
+  /// Reports whether an act of ours may still write: a pass is under way, or ended without knowing the outcome of a write.
   [[nodiscard]] bool may_still_write() const { return !running_.empty() || unsettled_; }
   [[nodiscard]] std::size_t under_way() const { return running_.size(); }
 
-  /// Reports whether every plan under way has taken less than a minute. A plan that takes longer will not end soon, because it
-  /// depends on nothing outside, and it occupies one of few threads.
+  /// Reports whether no plan under way has taken a minute or longer. Such a plan will not end soon, because it depends on
+  /// nothing outside, and it occupies one of few threads.
   [[nodiscard]] bool plans_in_time() const;
   [[nodiscard]] bool idle() const;  ///< No pass runs, and no key is ready, held or due for a retry.
-  /// Returns the keys that a closed gate holds, and what they wait for. For logs and tests.
+  /// Returns the keys that closed gates hold, and what each key waits for. For logs and tests.
   [[nodiscard]] std::vector<std::string> held() const { return gates_.describe(); }
   /// Returns the outcomes kept for a key. For tests.
   [[nodiscard]] plan::Outcomes outcomes(std::string_view controller, const Key& key) const;
-  /// Returns the number of steps watched for repeats. For tests.
+  /// Returns the number of steps that are watched for repetition. For tests.
   [[nodiscard]] std::size_t steps_remembered() const;
   /// Returns the state of the key's pass; kDone if the key has no pass.
   [[nodiscard]] PassState state(const WorkKey& key) const;
@@ -141,7 +141,7 @@ class Passes {
   bool pump_planned_ = false;
   bool begun_ = false;  ///< The first passes have begun.
   bool stopping_ = false;
-  bool unsettled_ = false;  ///< A write of a pass that has ended may still take effect.
+  bool unsettled_ = false;  ///< A write of a pass that has ended can still take effect.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

@@ -36,7 +36,7 @@ struct QueueOptions {
   core::Duration backoff_base{20};
   core::Duration backoff_cap{30000};
   /// The waiting time that one point of priority is worth. Ready keys run in the order of the time when they became ready,
-  /// minus this much for each point. So a key of priority -100 waits at most 10 s behind new keys, and no key starves.
+  /// minus this much for each point. So a key of priority -100 waits at most 10 s behind new keys, and never forever.
   core::Duration per_priority{100};
 };
 
@@ -48,7 +48,7 @@ class WorkQueue {
   explicit WorkQueue(core::Random& random, QueueOptions options = {}, Share share = {})
       : random_(&random), options_(options), share_(std::move(share)) {}
 
-  /// Makes a key ready. If the key is queued already, the earlier time and the higher priority count, and its current share.
+  /// Makes a key ready. For a queued key, the earlier time, the higher priority and the current share count.
   void add(const WorkKey& key, core::MonoTime now, int priority = 0) { add_at(key, now, now, priority); }
   void add_after(const WorkKey& key, core::Duration delay, core::MonoTime now, int priority = 0) {
     add_at(key, now + delay, now, priority);
@@ -61,8 +61,8 @@ class WorkQueue {
   [[nodiscard]] int failures(const WorkKey& key) const;
   [[nodiscard]] bool has_failures() const { return !failures_.empty(); }
 
-  /// Returns the next ready key of the shares for which `may` returns true; nullopt if none. The key counts as being processed
-  /// until done(). Keys of other shares cost no time, however many are ready.
+  /// Returns the next ready key of the shares for which `may` returns true; nullopt if there is none. The key counts as being
+  /// processed until done(). Ready keys of other shares cost no time.
   std::optional<WorkKey> pop(core::MonoTime now, const std::function<bool(const std::string& share)>& may = {});
   /// Ends the processing of a key.
   void done(const WorkKey& key, core::MonoTime now);
@@ -70,9 +70,9 @@ class WorkQueue {
   /// Returns when the next waiting key becomes ready; nullopt if none waits. Ready keys do not count.
   [[nodiscard]] std::optional<core::MonoTime> next_due() const;
   [[nodiscard]] bool has_ready(core::MonoTime now) const;
-  [[nodiscard]] std::size_t depth() const { return items_.size(); }  ///< Keys that wait, are ready, or must run again.
-  /// The counts of client-go's metrics, for one controller. `due` is the number of keys whose time has come, including those
-  /// that must run again after their current pass. `adds` is how often a key became due.
+  [[nodiscard]] std::size_t depth() const { return items_.size(); }  ///< The keys that wait, are ready, or must run again.
+  /// The counts of client-go's metrics, for one controller. `due` is the number of keys whose due time has passed, including
+  /// keys that must run again after their current pass. `adds` is how often a key became due.
   struct Counts {
     std::size_t due = 0;
     std::uint64_t adds = 0;
@@ -107,7 +107,7 @@ class WorkQueue {
   std::set<std::pair<core::MonoTime, WorkKey>> waiting_;  ///< Sorted by due time.
   std::set<WorkKey> processing_;
   std::map<WorkKey, int> failures_;
-  std::map<std::uint32_t, std::uint64_t> adds_;  ///< Maps a controller to how often one of its keys became due.
+  std::map<std::uint32_t, std::uint64_t> adds_;  ///< Maps each controller to how often its keys became due.
   std::uint64_t sequence_ = 0;
   core::Duration last_wait_{0};
 };

@@ -144,7 +144,8 @@ TEST_F(QueueTest, CountsWhatIsDueAndHowOftenAKeyCameToBe) {
   EXPECT_EQ(queue.counts(1, at(1s)).adds, 1U);
 }
 
-/// Compares with a model: whatever happens to the queue, no key is lost, none comes early, and none is processed twice at once.
+/// Compares with a model: whatever happens to the queue, no key is lost, no key runs early, and no key is processed twice at
+/// once.
 RC_GTEST_PROP(QueueProperty, LosesNothingAndKeepsOrder, ()) {
   core::FakeRandom random;
   WorkQueue queue(random);

@@ -9,7 +9,7 @@ namespace run {
 
 namespace {
 
-/// Removes timestamps and resource versions, because they are not part of what a step wrote.
+/// Removes timestamps and resource versions, because a repeated step differs in them.
 void drop_times(core::Json& json) {
   if (json.is_object()) {
     json.erase("resourceVersion");

@@ -1,6 +1,6 @@
 // Detects steps that a key repeats because something else undoes them: a second operator, a mutating webhook, a default of the
-// API server. Such a step is withheld, each time for longer. A step with different content than before is never withheld. Pure
-// data: the caller passes the time.
+// API server. Such a step is withheld, each time for longer. A step whose content has changed is never withheld. Pure data: the
+// caller passes the time.
 #pragma once
 
 #include <cstddef>
@@ -19,14 +19,14 @@ class Repeats {
   static constexpr core::Duration kWindow{60000};
   static constexpr core::Duration kLongest{300000};     ///< The longest time for which a step is withheld.
   static constexpr core::Duration kLongestElse{10000};  ///< The longest time for acts of plan::Act::Withhold::kBriefly.
-  /// If a withheld step has not run for this long, the count of its runs starts again.
+  /// If a withheld step has not run for this long, its runs are counted from 1 again.
   static constexpr core::Duration kForgotten{600000};
 
-  /// Records that the step ran. Returns true for the run with which withholding begins.
+  /// Records that the step ran. Returns true if the step is withheld from this run on.
   bool done(const plan::Step& step, core::MonoTime now);
   /// Returns when the step may run; nullopt if it may run now.
   [[nodiscard]] std::optional<core::MonoTime> withheld_until(const plan::Step& step, core::MonoTime now) const;
-  /// Drops the steps for which the count would start again with the next run.
+  /// Drops the steps whose next run would be counted as the first one again.
   void forget(core::MonoTime now);
   [[nodiscard]] std::size_t size() const { return steps_.size(); }
 

@@ -31,7 +31,7 @@ plan::Step delete_by_uid(std::string uid) {
 
 class RepeatsTest : public testing::Test {
  protected:
-  /// Reports whether the step is withheld after it was done once more.
+  /// Reports whether the step is withheld after it has run once more.
   bool done(const plan::Step& step, core::Duration after = 10ms) {
     now = now + after;
     return repeats.done(step, now);

@@ -10,7 +10,7 @@ Shutdown::Shutdown(core::Loop& loop, core::Logger& logger, core::Duration grace,
 void Shutdown::begin(std::function<void()> done) {
   done_.push_back(std::move(done));
   if (state_ == State::kEnded) return closing_.set(core::Duration{0}, [this] { ended(); });
-  // The end may be under way already, because of an earlier call or a lost Lease. Its last step also calls this `done`.
+  // The end may already be under way, because of an earlier call or a lost Lease. Its last step then also calls this `done`.
   if (state_ == State::kClosing || grace_over_.pending()) return;
   state_ = State::kEndingPasses;
   logger_.info("stopping", {{"passes", steps_.passes()}});
@@ -37,7 +37,7 @@ void Shutdown::close() {
   state_ = State::kClosing;
   grace_over_.cancel();
   steps_.stop_watches();
-  // The next steps run in a later turn, because close() may be called from inside a pass of the executor.
+  // The next steps run in a later loop iteration, because a pass of the executor may be what calls close().
   const auto guarded = [weak = std::weak_ptr<bool>(alive_)](auto call) {
     return [weak, call = std::move(call)] {
       if (!weak.expired()) call();

@@ -1,4 +1,4 @@
-// The orderly end of a manager, in steps:
+// The orderly end of a manager, step by step:
 //
 //   running -> ending passes    begin() was called or the lease was lost: no pass begins any more.
 //   ending passes -> closing    The last pass has ended, or the grace period is over: watches stop, events are sent.
@@ -24,13 +24,14 @@ class Shutdown {
     std::function<void(std::function<void()> done)> send_events;
     std::function<void(std::function<void()> done)> give_up_lease;
   };
-  /// Passes that take longer than `grace` are not waited for.
+  /// After `grace`, does not wait any longer for passes.
   Shutdown(core::Loop& loop, core::Logger& logger, core::Duration grace, Steps steps);
 
   [[nodiscard]] State state() const { return state_; }
-  /// Reports whether the end has begun: no pass may begin any more.
+  /// Reports whether the end has begun. Then no pass may begin any more.
   [[nodiscard]] bool begun() const { return state_ != State::kRunning; }
-  /// Begins the end. Calls `done` in a later turn, once everything has ended. Later calls do not restart the grace period.
+  /// Begins the end. Calls `done` in a later loop iteration, once the end is complete. Further calls do not extend the grace
+  /// period.
   void begin(std::function<void()> done);
   /// Call it when the lease was lost. No pass begins any more, and no grace period starts. The owner ends the process.
   void lease_lost();

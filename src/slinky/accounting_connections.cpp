@@ -47,7 +47,7 @@ struct AccountingConnections::Impl : std::enable_shared_from_this<AccountingConn
         }
       });
     }
-    // There can be thousands of accounts, users and associations. Only whether there are any matters here.
+    // There can be thousands of accounts, users and associations. Here it only matters whether there are any.
     for (kube::Cache<kube::Object>* cache : {&accounts, &users, &associations}) {
       cache->listen([this](const kube::ObjectPtr& before, const kube::ObjectPtr& after) {
         if (before && after && accounting_ref(*before) == accounting_ref(*after)) return;
@@ -109,8 +109,8 @@ struct AccountingConnections::Impl : std::enable_shared_from_this<AccountingConn
   }
 
   /// Returns the clusters whose slurmrestd sends requests to this database, the oldest first. If a cluster has not joined the
-  /// database, its slurmrestd sends requests to no database or another one. We cannot see whether an external slurmctld has
-  /// joined, so spec.accountingRef of its Controller decides.
+  /// database, its slurmrestd sends requests to no database or to another one. We cannot see whether an external slurmctld has
+  /// joined, so the spec.accountingRef of its Controller decides.
   [[nodiscard]] std::vector<slurm::ClusterKey> clusters_of(const kube::Key& key) const {
     std::vector<slurm::ClusterKey> out;
     const kube::ObjectPtr object = accountings.find(key);

@@ -73,7 +73,7 @@ std::optional<Places> read_places(const kube::Object& config_map);
 /// partition.
 struct LeftOut {
   std::string config;                             ///< The spec.partition.config of the NodeSet, which is not offered.
-  std::string refusal;                            ///< The error of slurmctld; "" while another partition may be the cause.
+  std::string refusal;                            ///< The error of slurmctld; "" while another partition can be the cause.
   std::optional<core::WallTime> refused_at = {};  ///< When slurmctld last refused this partition alone; in whole seconds.
   int refusals = 0;                               ///< The number of consecutive refusals.
   bool trying = false;  ///< The ConfigMap offers the refused config again, to test whether slurmctld accepts it now.

@@ -23,7 +23,7 @@ namespace slinky {
 class LocalWiring final : public Wiring {
  public:
   using AccountingSource = std::function<std::optional<slurm::accounting::View>(const slurm::AccountingKey&)>;
-  /// `nodes`: whether Kubernetes nodes may be read.
+  /// `nodes`: whether the program has the right to read Kubernetes nodes.
   explicit LocalWiring(SnapshotSource snapshot = nullptr, bool nodes = true, AccountingSource accounting = nullptr)
       : snapshot_(std::move(snapshot)), accounting_(std::move(accounting)), nodes_(nodes) {}
   LocalWiring(const LocalWiring&) = delete;

@@ -1,4 +1,4 @@
-// The labels and the taint of Kubernetes nodes that slurm-bridge manages. slurm-operator and slurm-bridge use them.
+// The labels and the taint of Kubernetes nodes that slurm-bridge manages. Both slurm-operator and slurm-bridge use this header.
 #pragma once
 
 #include <string_view>
@@ -7,7 +7,7 @@
 
 namespace slinky {
 
-/// Labels of a Kubernetes node that shall be an external node of Slurm. The value "false" counts as absent.
+/// If a Kubernetes node has one of these labels, it becomes an external node of Slurm. The value "false" counts as absent.
 inline constexpr std::string_view kLabelExternalNode = "scheduler.slinky.slurm.net/external-node";
 inline constexpr std::string_view kLabelBridgeExternalNode = "scheduler.slinky.slurm.net/slurm-bridge-external-node";
 /// Taint of Kubernetes nodes that Slurm manages.

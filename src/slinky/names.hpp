@@ -1,6 +1,6 @@
 // Names, labels and addresses of all objects that the controllers make. The names are those of the Go operator v1.2.1.
 //
-// Every controller takes names from here, so that each controller finds the objects of the others. X is the resource's name.
+// Every controller takes names from this header, so that it finds the objects of other controllers. X is the resource's name.
 #pragma once
 
 #include <string>
@@ -82,7 +82,7 @@ std::string config_map_name(std::string_view controller);
 /// "X-config-files": the ConfigMap with copies of the files that the user names, which slurmctld's pods mount.
 std::string config_files_name(std::string_view controller);
 /// "X-config-files-accepted": the ConfigMap with copies of the files that slurmctld last accepted. It exists while the
-/// operator offers newer files to slurmctld. No pod mounts it.
+/// operator offers newer files to slurmctld. No pod mounts this ConfigMap.
 std::string accepted_files_name(std::string_view controller);
 /// "statesave-X-controller-0": the claim that the StatefulSet controller makes for slurmctld's state.
 std::string state_claim_name(std::string_view controller);
@@ -174,7 +174,7 @@ inline constexpr int kMariadbUid = 999;
 
 /// The reason with which slurmd registers its node as drained. Used if somebody else had drained the node before the operator
 /// deleted its record. One word, because scripts of some images split the reason at spaces. Does not name the operator, which
-/// would else take the drain for its own and resume the node.
+/// would else treat the drain as its own and resume the node.
 inline constexpr std::string_view kDrainedBefore = "drained-before-its-record-was-made-anew";
 
 }  // namespace slinky

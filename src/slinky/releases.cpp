@@ -22,7 +22,7 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-/// Accepts "26.05", "26.05.3", "26.05-ubuntu24.04" and "slurm26.05". Rejects "26.05rc1", which is ambiguous, and a part of
+/// Accepts "26.05", "26.05.3", "26.05-ubuntu24.04" and "slurm26.05". Rejects "26.05rc1", which is ambiguous, and the "26.05" in
 /// "1.26.05".
 ImageRelease release_at(std::string_view tag, std::size_t at) {
   constexpr std::size_t kLength = 5;

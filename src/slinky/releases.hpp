@@ -1,7 +1,7 @@
-// The releases of Slurm's daemons that work together, and the order of upgrades: slurmdbd, then slurmctld, then all others
-// (https://slurm.schedmd.com/upgrades.html). slurmdbd itself reports its release. For the other daemons, the tag of the image
-// shows the release; an image whose tag names no release is never refused. Before slurmctld starts, it compares its release
-// with that of slurmdbd, without tags: see operator/controller/accounting.hpp.
+// The releases of Slurm's daemons that work together, and the order of upgrades: slurmdbd, then slurmctld, then all other
+// daemons (https://slurm.schedmd.com/upgrades.html). slurmdbd itself reports its release. For the other daemons, the tag of the
+// image shows the release; an image whose tag names no release is never refused. Before slurmctld starts, its container
+// compares its own release with that of slurmdbd, without tags: see operator/controller/accounting.hpp.
 #pragma once
 
 #include <compare>
@@ -27,8 +27,8 @@ std::string to_string(ImageRelease release);
 /// tag names no release, or several. A tag can be a date or another version, so never end a daemon because of its tag.
 ImageRelease slurm_release(std::string_view image);
 
-/// Returns the number of releases from `from` to `to`, counting two a year since 23.11. Negative if `to` is older; 0 if one of
-/// the two is unknown.
+/// Returns the number of releases from `from` to `to`, at two releases a year since 23.11. Negative if `to` is older; 0 if
+/// `from` or `to` is unknown.
 int releases_between(ImageRelease from, ImageRelease to);
 
 /// Since 24.11, Slurm reads the state files of the three previous releases and works with daemons of these releases.

@@ -1,6 +1,6 @@
-// Maintains the connections to the slurmrestds that serve the clusters. plan_serving (slinky/serving.hpp) selects each
-// slurmrestd from the caches. Reads the key that signs our tokens from its Secret when a connection is made or fails. Passes
-// the address and the key to slurm::Clusters. Only slurm::Clusters stores the key, in memory.
+// Maintains the connections to the slurmrestds that serve the clusters. For each cluster, plan_serving (slinky/serving.hpp)
+// selects the slurmrestd from the caches. When a connection is made or fails, this class reads the key that signs our tokens
+// from its Secret, and passes the address and the key to slurm::Clusters. Only slurm::Clusters stores the key, in memory.
 //
 // A program that knows the address of a slurmrestd and has no RestApi uses slurm::KeyedCluster
 // (slurm/snapshot/keyed_cluster.hpp) itself.

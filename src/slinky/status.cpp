@@ -98,7 +98,7 @@ std::string last_words(std::string_view log) {
     log.remove_prefix(std::min(log.size(), line.size() + 1));
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
     last = line;
-    // Errors after a fatal error are only its consequences.
+    // Errors after a fatal error are only consequences of the fatal error.
     const std::size_t end = line.find("fatal: ");
     fatal = end != std::string_view::npos;
     const std::size_t at = fatal ? end : line.find("error: ");
@@ -123,7 +123,8 @@ void Conditions::set(std::string_view type, api::ConditionStatus status, std::st
   condition.observed_generation = generation_;
   const api::Condition* old = api::find_condition(previous_, type);
   const bool same = old != nullptr && old->status == status && old->last_transition_time;
-  // Cuts the time to whole seconds, as the status stores it. Otherwise the time would differ from the stored time.
+  // Cuts the time to whole seconds, because the status stores whole seconds. Otherwise the time would differ from the stored
+  // time.
   const core::WallTime now{core::Duration{now_.since_epoch.count() / 1000 * 1000}};
   condition.last_transition_time = same ? *old->last_transition_time : now;
   const auto place = std::find_if(conditions_.begin(), conditions_.end(), [&](const auto& c) { return c.type == type; });
@@ -302,9 +303,9 @@ std::vector<Problem> step_problems(const plan::Outcomes& outcomes) {
           {"NamespaceTerminating", "the namespace is being deleted, so nothing can be created in it", Problem::Kind::kComing});
       continue;
     }
-    // The observation expired because the pass took too long. Nothing is wrong.
+    // The evidence expired because the pass took too long. Nothing is wrong.
     if (outcome.error->code == core::ErrorCode::kExpired) continue;
-    // Races and transient faults resolve within a pass or two. A fault that persists for one step is a problem.
+    // Races and transient faults resolve within a pass or two. A step that fails several times in a row is a problem.
     const core::Retry retry = core::retry_of(outcome.error->code);
     const bool passing = retry == core::Retry::kLater || retry == core::Retry::kSettle || retry == core::Retry::kDecideAnew;
     if (passing && outcome.count < 5) continue;

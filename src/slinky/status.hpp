@@ -4,7 +4,7 @@
 //   conditions.set("Ready", api::ConditionStatus::kFalse, "SecretMissing", "Secret default/key does not exist");
 //   plan.lane("status").add(status_step(resources::kController, object, {{"conditions", conditions.json()}}));
 //
-// A condition keeps its lastTransitionTime until its status changes. A status that is already stored is not written again.
+// A condition keeps its lastTransitionTime until its status changes. A status that equals the stored one is not written.
 #pragma once
 
 #include <optional>

@@ -77,7 +77,7 @@ class Wiring {
   [[nodiscard]] virtual std::optional<slurm::accounting::View> accounting(const slurm::AccountingKey& database) const = 0;
   /// Reports whether the program acts in a namespace.
   [[nodiscard]] virtual bool acts_in(std::string_view ns) const = 0;
-  /// Returns false if the program may not read Kubernetes nodes. The cache of nodes then never syncs, and all nodes are
+  /// Returns false if the program has no right to read Kubernetes nodes. Then the cache of nodes never syncs, and all nodes are
   /// unknown.
   [[nodiscard]] virtual bool reads_nodes() const { return true; }
 
@@ -119,8 +119,8 @@ class Wiring {
 /// The wiring of a program whose controllers run in a kube::Manager.
 class ManagerWiring final : public Wiring {
  public:
-  /// Acts only in `namespaces`, or in all if empty. With exactly one namespace nothing outside of it is read, except Kubernetes
-  /// nodes if `nodes` is true.
+  /// Acts only in `namespaces`, or in all namespaces if it is empty. If it has exactly one namespace, reads nothing outside of
+  /// that namespace, except Kubernetes nodes if `nodes` is true.
   ManagerWiring(kube::Manager& manager, slurm::Clusters& clusters, std::vector<std::string> namespaces, bool nodes = true);
 
   void run(run::Controller& controller) override { manager_.add(controller); }
@@ -139,7 +139,7 @@ class ManagerWiring final : public Wiring {
   slurm::Clusters& clusters_;
   std::vector<std::string> namespaces_;
   bool nodes_;
-  kube::Cache<kube::NodeRecord> no_nodes_;  ///< Replaces the manager's cache if nodes may not be read. Nothing fills it.
+  kube::Cache<kube::NodeRecord> no_nodes_;  ///< Replaces the manager's cache if the program may not read nodes. Always empty.
 };
 
 }  // namespace slinky

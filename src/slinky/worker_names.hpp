@@ -22,9 +22,9 @@ std::optional<int> ordinal_of(std::string_view name, std::string_view prefix);
 bool uses_host_network(const api::NodeSetSpec& spec);
 /// Returns the node name that the operator recorded on the pod when Slurm first had the worker's node; "" if there is none.
 std::string_view stamped_node_name(const kube::PodRecord& pod);
-/// Returns the name of the worker's Slurm node. This is the stamped name if there is one. Otherwise it is the pod's hostname
-/// (from the spec or the label), unless the pod uses host networking; then the name of the Kubernetes node; then the pod's
-/// name. Later changes of the NodeSet have no influence.
+/// Returns the name of the worker's Slurm node: the stamped name if there is one. Otherwise, the first of these that is set:
+/// the pod's hostname in the spec or the label (not with host networking), the name of the Kubernetes node, the pod's name.
+/// Later changes of the NodeSet have no influence.
 std::string slurm_node_name(const kube::PodRecord& pod);
 /// Parses the comment that the operator gives to the Slurm node of a worker; nullopt if the operator did not write the comment.
 std::optional<core::Json> worker_comment(const std::string& comment);

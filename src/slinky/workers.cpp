@@ -21,12 +21,12 @@ std::optional<core::WallTime> time_of(const kube::PodCondition* condition, std::
   return since ? std::optional(*since) : std::nullopt;
 }
 
-/// Up to this many workers may be missing in any cluster, because an administrator might have deleted a node or two.
+/// In any cluster, this many workers are allowed to be missing, because an administrator possibly deleted a node or two.
 constexpr std::size_t kFew = 2;
-/// In large clusters, one of every kFewOf workers may be missing.
+/// In large clusters, one of every kFewOf workers is allowed to be missing.
 constexpr std::size_t kFewOf = 20;
 
-/// True if Slurm should have the worker's node. False if the node's name is unknown, as it may be with host networking.
+/// True if Slurm should have the worker's node. False if the node's name is unknown, which is possible with host networking.
 bool expected(const kube::PodRecord& pod, std::optional<core::WallTime> state_since) {
   if (pod.meta.terminating() || !seen_in_slurm(pod) || !pod.meta.annotation(api::kAnnotationDeletionEvidence).empty())
     return false;
@@ -41,7 +41,7 @@ bool is_true(std::string_view text) {
 }
 
 bool stops_deletions(const kube::ObjectMeta& controller) {
-  // Administrators set the switch in an emergency. So every value except an explicit no sets the switch.
+  // Administrators set the switch in an emergency. So every value except an explicit "no" turns the switch on.
   const std::string_view text = controller.annotation(api::kAnnotationStopDeletions);
   return !text.empty() && text != "false" && text != "False" && text != "FALSE" && text != "0" && text != "f" && text != "F" &&
          text != "no" && text != "off";

@@ -35,7 +35,7 @@ namespace slinky {
 [[nodiscard]] std::string registered_text(core::WallTime since);
 [[nodiscard]] std::optional<core::WallTime> registered_since(const kube::PodRecord& pod);
 
-/// Returns the creation time of the youngest pod; the epoch if there is no pod. Used for a slurmctld without a volume, whose
+/// Returns the creation time of the youngest pod; the epoch if there is no pod. Used for a slurmctld without a volume: its
 /// state is never older than its pod.
 [[nodiscard]] core::WallTime youngest(const std::vector<kube::PodPtr>& pods);
 

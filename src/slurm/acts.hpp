@@ -1,8 +1,8 @@
 // The acts on Slurm for the steps of plans. slurm::Target carries
 // them out and reads the node live just before each write.
 //
-// Folder src/slurm: the part that plans may use, as data: the model of Slurm, acts, evidence, and the programs that drain
-// nodes. Uses plan and core. Knows nothing of Kubernetes. Code that reads or writes is in the subfolders.
+// Folder src/slurm contains the data that plans may use: the model of Slurm, acts, evidence, and the programs that drain nodes.
+// Uses plan and core. Knows nothing of Kubernetes. Code that sends requests or does I/O is in the subfolders.
 #pragma once
 
 #include <optional>
@@ -21,11 +21,12 @@
 
 namespace slurm {
 
-/// Drains nodes for `holder`, with `reason` after the prefix of its program. A node that somebody else has set down or failing
-/// is drained and keeps its reason. A node that already drains stays as it is, with two exceptions: if only others of our
-/// programs and installations have drained it, the holder's reason is added to theirs; with `renames`, the holder's earlier
-/// reason is replaced, or the one of its program that names no installation. Fails with kNotFound if Slurm lacks one of the
-/// nodes, after the others are drained. Nodes that get the same reason share one request if the server supports it.
+/// Drains nodes for `holder`. Slurm's reason is the prefix of the holder's program, followed by `reason`. A node that somebody
+/// else has set down or failing is drained and keeps its reason. A node that already drains stays as it is, with two
+/// exceptions. If only other programs or installations of ours have drained it, the holder's reason is added to theirs. With
+/// `renames`, the new reason replaces the holder's earlier reason, or one of its program that names no installation. Fails with
+/// kNotFound if Slurm lacks one of the nodes, after draining the other nodes. Nodes that get the same reason share a request if
+/// the server supports it.
 struct DrainNodes final : plan::Act {
   ClusterKey cluster;
   Holder holder{Owner{}};
@@ -36,11 +37,12 @@ struct DrainNodes final : plan::Act {
 };
 
 /// Returns to service a node that the holder drained or set down, or that slurmctld itself set down. Sends UNDRAIN for a
-/// drained node, and RESUME for one that is down. If others of our programs and installations have drained the node too, only
-/// removes the holder's part of the reason. Otherwise sets the reason "Not responding", because before 26.05 Slurm never clears
-/// a reason, and the next drain would keep it. Fails with kConflict if the live node is in service, is failing, or was taken
-/// out of service by somebody else. A node in service that still shows the holder's own reason loses that reason if the holder
-/// is slurm-enlist. With `seen`, also fails if the holder's part has changed since, which the preStop hook of a worker can do.
+/// drained node, and RESUME for a node that is down. If other programs or installations of ours have drained the node too, only
+/// removes the holder's part of the reason. Otherwise sets the reason "Not responding": before 26.05 Slurm never clears a
+/// reason, and the next drain would keep the old one. Fails with kConflict if the live node is failing, is in service, or was
+/// taken out of service by somebody else. Exception: slurm-enlist also removes its own reason from a node in service. With
+/// `seen`, also fails if the holder's part of the reason differs from its part in `seen`: the preStop hook of a worker can
+/// change it.
 struct ResumeNode final : plan::Act {
   ClusterKey cluster;
   Holder holder{Owner{}};
@@ -49,9 +51,9 @@ struct ResumeNode final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Sets comment, extra, features, topology or weight, never the state. With `own`, the features are computed from those of the
-/// live node. A change of features or weight also sends the live topology, because Slurm may drop it otherwise. With `mark`,
-/// fails with kConflict unless the live node has this mark.
+/// Sets comment, extra, features, topology or weight, never the state. With `own`, computes the features from the features of
+/// the live node. A change of features or weight also sends the live topology, because Slurm can lose it otherwise. With
+/// `mark`, fails with kConflict unless the live node has this mark.
 struct UpdateNode final : plan::Act {
   ClusterKey cluster;
   std::string node;
@@ -61,8 +63,8 @@ struct UpdateNode final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Gives a draining node back the reason that its drain had before. Fails with kConflict unless the live node drains with the
-/// reason `seen`. Never changes the state.
+/// Sets the reason of a draining node back to `reason`, which it had earlier. Fails with kConflict unless the live node drains
+/// with the reason `seen`. Never changes the state.
 struct RestoreReason final : plan::Act {
   ClusterKey cluster;
   std::string node;
@@ -70,11 +72,11 @@ struct RestoreReason final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Deletes a node record. A node that Slurm does not have counts as done. Fails with kBusy if a job holds the node, or, for
-/// slurm-enlist, if a pending job names it. The jobs are read live first, because slurmctld itself does not refuse the deletion
-/// if all jobs on the node are suspended. Fails with kConflict if the live node is not in the expected state, or if somebody
-/// else has since drained it, or set it down or failing, with another reason. Fails with kExpired if the evidence is too old.
-/// The record of a worker needs evidence, because the worker's pod is deleted after this act has succeeded.
+/// Deletes a node record. Succeeds if Slurm does not have the node. Fails with kBusy if a job holds the node, or, for
+/// slurm-enlist, if a pending job names it. Reads the jobs live first, because slurmctld itself does not refuse the deletion if
+/// all jobs on the node are suspended. Fails with kConflict if the live node is not in the expected state, or if somebody else
+/// has since drained it, or set it down or failing, with another reason. Fails with kExpired if the evidence is too old. The
+/// record of a worker needs evidence, because the worker's pod is deleted after this act has succeeded.
 struct DeleteNode final : plan::Act {
   DeleteNode(ClusterKey in_cluster, Owner who, std::string name, std::string seen, std::string because,
              std::optional<NodeEvidence::Live> live)
@@ -87,7 +89,7 @@ struct DeleteNode final : plan::Act {
   ClusterKey cluster;
   Owner owner;
   std::string node;
-  std::string reason;  ///< Slurm's reason for the node when this was decided.
+  std::string reason;  ///< Slurm's reason for the node when the deletion was decided.
   std::string why;
   std::optional<NodeEvidence::Live> expected;
   std::optional<NodeEvidence> evidence;
@@ -95,9 +97,9 @@ struct DeleteNode final : plan::Act {
   [[nodiscard]] bool destructive() const override { return true; }
 };
 
-/// Creates an external node with a mark. Slurm is asked live first, because before 26.05 a creation deletes an idle node of the
-/// same name. Succeeds if Slurm has the node with this mark already. Fails with kAlreadyExists if Slurm has another node of
-/// this name.
+/// Creates an external node with a mark. Asks Slurm live first, because before 26.05 the request deletes an idle node that has
+/// this name already. Succeeds if Slurm already has a node of this name with this mark. Fails with kAlreadyExists if Slurm has
+/// another node of this name.
 struct CreateNode final : plan::Act {
   ClusterKey cluster;
   NodeWish wish;
@@ -105,9 +107,9 @@ struct CreateNode final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Deletes an external node that the owner created. A node that Slurm does not have counts as done. Fails with kBusy if a job
-/// holds the node, with kExpired if the evidence is too old, and with kConflict if the live node has another mark, or is not
-/// drained by the owner alone.
+/// Deletes an external node that the owner created. Succeeds if Slurm does not have the node. Fails with kBusy if a job holds
+/// the node, with kExpired if the evidence is too old, and with kConflict if the live node has another mark, or is not drained
+/// by the owner alone.
 struct RemoveNode final : plan::Act {
   explicit RemoveNode(OwnDrained own) : evidence(std::move(own)) {}
   OwnDrained evidence;
@@ -115,9 +117,9 @@ struct RemoveNode final : plan::Act {
   [[nodiscard]] bool destructive() const override { return true; }
 };
 
-/// Sets a node DOWN whose slurmd has ended, so that its jobs are requeued at once. A node that is already down, or that Slurm
-/// does not have, counts as done. Fails with kExpired if the evidence is too old, and with kConflict unless the live node is
-/// drained by the owner, is not failing, and its slurmd is the one of the evidence.
+/// After the slurmd of a node has ended, sets the node DOWN, so that Slurm requeues its jobs at once. Succeeds if the node is
+/// already down, or if Slurm does not have it. Fails with kExpired if the evidence is too old, and with kConflict if the live
+/// node is not drained by the owner, is failing, or has another slurmd than the evidence.
 struct EndNode final : plan::Act {
   EndNode(Owner who, SlurmdEnded why) : owner(who), evidence(std::move(why)) {}
   Owner owner;
@@ -136,23 +138,23 @@ struct EndJobs final : plan::Act {
   [[nodiscard]] bool destructive() const override { return true; }
 };
 
-/// Checks that a pod may be deleted while its node record stays. Succeeds if Slurm, asked live, has the node drained, failing
-/// or down, and no job holds the node. Fails otherwise (kConflict, kBusy), and if the evidence is too old (kExpired). Changes
-/// nothing.
+/// Checks that a pod may be deleted while its node record stays. Succeeds if a live read of Slurm shows the node drained,
+/// failing or down, and no job that holds it. Fails otherwise (kConflict, kBusy), and if the evidence is too old (kExpired).
+/// Changes nothing.
 struct ConfirmIdle final : plan::Act {
   explicit ConfirmIdle(Drained why) : evidence(std::move(why)) {}
   Drained evidence;
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Fails with kBusy if Slurm, asked live, has a running or waiting job. Changes nothing.
+/// Fails with kBusy if a live read of Slurm shows a running or waiting job. Changes nothing.
 struct ConfirmNoJobs final : plan::Act {
   ClusterKey cluster;
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Fails with kBusy if Slurm, asked live, has a job that is starting, because before 26.11 a reconfigure or restart of
-/// slurmctld loses the launch of such a job. Changes nothing.
+/// Fails with kBusy if a live read of Slurm shows a job that is starting: before 26.11, a reconfigure or restart of slurmctld
+/// loses the launch of such a job. Changes nothing.
 struct ConfirmNoneStarts final : plan::Act {
   ClusterKey cluster;
   [[nodiscard]] core::Json describe() const override;
@@ -170,9 +172,9 @@ struct ReadReservations final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Asks slurmdbd through the slurmrestd of this cluster for the clusters that it has. The outcome is a list of
+/// Asks slurmdbd, through the slurmrestd of this cluster, for slurmdbd's clusters. The outcome is a list of
 /// to_json(accounting::Cluster). slurmctld need not run. The error kUnavailable without an HTTP status means that slurmrestd
-/// did not answer, unless its reason is kSlurmdbdSilent. Changes nothing.
+/// did not answer, unless the reason of the error is kSlurmdbdSilent. Changes nothing.
 struct ReadAccountingClusters final : plan::Act {
   ClusterKey cluster;
   [[nodiscard]] core::Json describe() const override;
@@ -180,7 +182,7 @@ struct ReadAccountingClusters final : plan::Act {
 /// Reason of an error: slurmrestd answers, but slurmdbd does not.
 inline constexpr std::string_view kSlurmdbdSilent = "SlurmdbdSilent";
 
-/// Creates a reservation for the operator. Fails with kConflict if Slurm, asked live, already has a reservation of that name,
+/// Creates a reservation for the operator. Fails with kConflict if a live read of Slurm shows a reservation of that name,
 /// because Slurm would change the existing reservation.
 struct MakeReservation final : plan::Act {
   ClusterKey cluster;
@@ -188,8 +190,8 @@ struct MakeReservation final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Replaces the nodes of a reservation of the operator. Fails with kExpired if the evidence is too old, and with kConflict
-/// unless Slurm, asked live, still has the reservation of the evidence; its nodes may differ.
+/// Replaces the nodes of a reservation of the operator. Fails with kExpired if the evidence is too old, and with kConflict if
+/// Slurm no longer has the reservation of the evidence. The present nodes of the reservation do not matter.
 struct SetReservationNodes final : plan::Act {
   SetReservationNodes(OwnReservation own, std::vector<std::string> names) : evidence(std::move(own)), nodes(std::move(names)) {}
   OwnReservation evidence;
@@ -197,8 +199,8 @@ struct SetReservationNodes final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Deletes a reservation of the operator. A reservation that is gone counts as done. Fails with kExpired if the evidence is too
-/// old, and with kConflict if the live reservation is not the one of the evidence.
+/// Deletes a reservation of the operator. Succeeds if the reservation is gone. Fails with kExpired if the evidence is too old,
+/// and with kConflict if the live reservation is not the one of the evidence.
 struct DeleteReservation final : plan::Act {
   explicit DeleteReservation(OwnReservation own) : evidence(std::move(own)) {}
   OwnReservation evidence;
@@ -206,10 +208,10 @@ struct DeleteReservation final : plan::Act {
   [[nodiscard]] bool destructive() const override { return true; }
 };
 
-/// Submits an external job, unless a job has the same mark already, even one that has ended. So a submission whose reply was
-/// lost is not repeated. Looks for such a job in the last snapshot, or live if the snapshot may lack a submission. Returns
+/// Submits an external job, unless a job already has this mark. A job that has ended counts too, so a submission whose reply
+/// was lost is not repeated. Looks for the job in the last snapshot, or live if the snapshot can lack a submission. Returns
 /// {"job": its number, "submitted": whether this act submitted it}. Error: kUnsupported unless the program asks for details of
-/// jobs.
+/// jobs (ClientOptions::job_details).
 struct SubmitJob final : plan::Act {
   ClusterKey cluster;
   JobMark mark;
@@ -218,7 +220,7 @@ struct SubmitJob final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Changes a job that the owner submitted, after Slurm is asked live for it. Fails with kExpired if the evidence is too old,
+/// Changes a job that the owner submitted. Asks Slurm live for the job first. Fails with kExpired if the evidence is too old,
 /// with kNotFound if the job has ended, and with kConflict if its number now belongs to another job. Slurm changes most members
 /// of a JobWish only while the job waits.
 struct UpdateJob final : plan::Act {
@@ -228,9 +230,9 @@ struct UpdateJob final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Checks a job before something begins to run on its nodes. Succeeds if Slurm, asked live, has the job of the evidence RUNNING
-/// after its prolog, and the job holds these nodes and no others. Fails with kExpired if the evidence is too old, and with
-/// kConflict otherwise. Changes nothing.
+/// Checks a job before something begins to run on its nodes. Succeeds if a live read of Slurm shows that the job of the
+/// evidence is RUNNING after its prolog, and that it holds these nodes and no others. Fails with kExpired if the evidence is
+/// too old, and with kConflict otherwise. Changes nothing.
 struct ConfirmRuns final : plan::Act {
   ConfirmRuns(OwnJob own, std::vector<std::string> on) : evidence(std::move(own)), nodes(std::move(on)) {}
   OwnJob evidence;
@@ -240,8 +242,8 @@ struct ConfirmRuns final : plan::Act {
 
 /// Writes an exit code to the record of a job in slurmdbd, as its derived exit code, because Slurm ends every external job as
 /// CANCELLED. Slurm keeps this code when the job ends. Fails with kExpired if the evidence is too old, and with kNotFound if
-/// slurmdbd does not have the job yet. Fails with kUnsupported without slurmdbd, or if slurmdbd serves several clusters. The
-/// request names no cluster, so slurmdbd would change the jobs with this number in all of them.
+/// slurmdbd does not have the job yet. Fails with kUnsupported if there is no slurmdbd, or if slurmdbd serves several clusters:
+/// the request names no cluster, so slurmdbd would change the jobs with this number in all clusters.
 struct RecordExitCode final : plan::Act {
   RecordExitCode(OwnJob own, int of) : evidence(std::move(own)), exit_code(of) {}
   OwnJob evidence;

@@ -1,7 +1,8 @@
-// Evidence from Slurm's answers that no work is lost if a node's record, or the pod or process of its slurmd, is deleted.
+// Evidence from Slurm's answers that no work is lost if a node record, or the pod or process of its slurmd, is deleted.
+// DrainTimedOut differs: it proves that the user allows the owner to end jobs.
 //
-// Evidence is valid for as long as the snapshot it comes from (Snapshot::good_for). The evidence also states in what state the
-// live node must be just before anything is destroyed.
+// Evidence is valid for as long as the snapshot from which it was made (Snapshot::good_for). Evidence also names the state that
+// the live node must have just before anything is destroyed.
 #pragma once
 
 #include <optional>
@@ -70,7 +71,7 @@ class NeverRegistered final : public NodeEvidence {
   using NodeEvidence::NodeEvidence;
 };
 
-/// Proves that a fresh snapshot lacks the node, and no job names it. The caller knows that Slurm has lacked it since `since`.
+/// Proves that a fresh snapshot lacks the node, and that no job names it. The caller knows since when Slurm lacks it: `since`.
 class Forgotten final : public NodeEvidence {
  public:
   static std::optional<Forgotten> of(const plan::Observing& observing, const Snapshot& snapshot, NodeId node,
@@ -91,7 +92,7 @@ class Silent final : public NodeEvidence {
   using NodeEvidence::NodeEvidence;
 };
 
-/// Proves that a fresh snapshot has the node DOWN. The caller knows that no worker uses its record, and explains this in `why`.
+/// Proves that a fresh snapshot has the node DOWN. The caller knows, and explains in `why`, that no worker uses the record.
 class LeftBehind final : public NodeEvidence {
  public:
   static std::optional<LeftBehind> of(const plan::Observing& observing, const Snapshot& snapshot, NodeId node, std::string why);
@@ -100,8 +101,8 @@ class LeftBehind final : public NodeEvidence {
   using NodeEvidence::NodeEvidence;
 };
 
-/// Proves that the node's slurmd has ended, and its jobs with it. `slurmd` is the start time in Slurm's record, which
-/// identifies this slurmd. The caller knows where the slurmd ran, and that it ended there.
+/// Proves that the node's slurmd has ended, and with it all jobs of the node. `slurmd` is the start time of this slurmd in the
+/// node record, which identifies it. The caller knows where the slurmd ran, and that it ended there.
 class SlurmdEnded final : public NodeEvidence {
  public:
   SlurmdEnded(const plan::Observing& observing, NodeId node, core::WallTime slurmd, std::string detail,
@@ -115,13 +116,13 @@ class SlurmdEnded final : public NodeEvidence {
 
 /// Selects what happens to jobs that still run on a drained node when the drain times out.
 enum class EndOfJobs {
-  kRequeue,  ///< Jobs that can be requeued are requeued; others keep running.
+  kRequeue,  ///< Jobs that can be requeued are requeued; other jobs keep running.
   kCancel,   ///< All jobs are cancelled.
 };
 [[nodiscard]] std::string_view to_string(EndOfJobs how);
 
-/// Proves that the user allows the owner to end these jobs: they run on a node that a fresh snapshot shows as drained by the
-/// `owner` alone for the purpose `why`. The caller knows that the drain has reached its timeout, and says so in `detail`.
+/// Proves that the user allows the owner to end these jobs. A fresh snapshot shows them on a node that only `owner` has
+/// drained, for the purpose `why`. The caller knows that the drain has reached its timeout, and states this in `detail`.
 class DrainTimedOut final : public NodeEvidence {
  public:
   struct OneJob {
@@ -129,7 +130,7 @@ class DrainTimedOut final : public NodeEvidence {
     std::string full_id;
     std::optional<core::WallTime> start;  ///< Start of the current run.
   };
-  /// Returns nullopt if no job on the node may be ended.
+  /// Returns nullopt if the node has no job that `how` allows the owner to end.
   static std::optional<DrainTimedOut> of(const plan::Observing& observing, const Snapshot& snapshot, NodeId node, Owner owner,
                                          std::string_view why, EndOfJobs how, std::string detail);
   [[nodiscard]] const std::vector<OneJob>& jobs() const { return jobs_; }

@@ -16,7 +16,7 @@ std::string prefix_of(Owner owner) {
   return std::string(to_string(owner)) + ": ";
 }
 
-/// Changes each separator in the text after which another hold would seem to begin.
+/// Changes each separator in the text that would seem to be followed by another hold.
 std::string without_prefixes(std::string_view why) {
   std::string out(why);
   for (const Owner owner : kOwners) {
@@ -31,8 +31,8 @@ std::optional<Owner> owner_at(std::string_view reason) {
   return it == kOwners.end() ? std::nullopt : std::optional(*it);
 }
 
-/// Returns the end of the hold with which the text begins: before the next hold, or at the end of the text. Two holds of the
-/// same program can only follow each other if the program is the bridge.
+/// Returns the end of the hold with which the text begins: the position before the next hold, or the end of the text. Two holds
+/// of one program can only follow each other if the program is slurm-bridge.
 std::size_t end_of_hold(std::string_view text, Owner owner) {
   std::size_t out = text.size();
   for (const Owner next : kOwners) {

@@ -22,7 +22,7 @@ using ClusterKey = std::string;
 /// Plan::waits_on takes keys of both kinds.
 using AccountingKey = std::string;
 
-/// A number in Slurm is unset, infinite or a value. The three must not be confused.
+/// A number in Slurm is unset, infinite or a value. Code must distinguish these three cases.
 struct Unset {
   friend bool operator==(Unset, Unset) = default;
 };
@@ -37,8 +37,8 @@ struct NodeState {
   std::string base;  ///< ALLOCATED DOWN ERROR FUTURE IDLE MIXED UNKNOWN
   std::set<std::string, std::less<>> flags;
   [[nodiscard]] bool has(std::string_view flag) const { return flags.contains(flag); }
-  /// True if the node drains or is drained, so that no job can start on it. A node that is being undrained has both DRAIN and
-  /// UNDRAIN for a moment; this is then false.
+  /// True if the node drains or is drained, so that no job can start on it. False while the node is being undrained: for a
+  /// moment, it then has both DRAIN and UNDRAIN.
   [[nodiscard]] bool drains() const { return has("DRAIN") && !has("UNDRAIN"); }
   friend bool operator==(const NodeState&, const NodeState&) = default;
 };
@@ -71,7 +71,7 @@ struct JobDetails {
   std::string excluded_nodes;                 ///< A hostlist.
   bool external = false;                      ///< EXTERNAL_JOB: the job holds nodes, and Slurm runs nothing on them.
   std::optional<core::WallTime> submitted{};  ///< A requeue sets a later time.
-  std::optional<core::WallTime> preempted{};  ///< When its GraceTime began, after which Slurm gives its nodes to another job.
+  std::optional<core::WallTime> preempted{};  ///< When GraceTime began. At its end, Slurm gives the nodes to another job.
   friend bool operator==(const JobDetails&, const JobDetails&) = default;
 };
 /// Null if the program does not ask for details. Compares the details, not the addresses.
@@ -89,11 +89,11 @@ struct Job {
   std::string partition;                        ///< A waiting job can have several: "a,b".
   std::vector<std::string> licenses{}, gres{};  ///< Names only, as in Licenses= and GresTypes=.
   bool prolog = false;                          ///< The job is RUNNING, but its prolog runs on a node. Needs PrologFlags=Alloc.
-  /// The nodes that the job holds, then those that it only names (-w). If Slurm lacks a named node, the job fails. An
-  /// external job that has ended keeps the nodes that it held: a pod may have been placed on one of them.
+  /// The nodes that the job holds, followed by the nodes that it only names (-w). If Slurm lacks a named node, the job fails.
+  /// An external job that has ended keeps the nodes that it held, because a pod was possibly placed on one of them.
   std::vector<std::string> nodes;
   std::size_t only_named = 0;  ///< The number of `nodes` at the end that are only named, not held.
-  bool nodes_unknown = false;  ///< The nodes could not be read. The job may hold any node.
+  bool nodes_unknown = false;  ///< The nodes could not be read. The job can hold any node.
   std::string required_nodes;  ///< -w of a waiting job: a hostlist of any length.
   /// `end` is the start plus the time limit, or absent without a limit. For a job that has ended, `end` is the real end. For a
   /// waiting job, `start` and `end` are Slurm's estimates, which are read only if the program asks for details.
@@ -152,7 +152,7 @@ struct OwnFeatures {
 /// True if replace_own would not change the node's features. Their order does not matter.
 [[nodiscard]] bool has_own(const Node& node, const OwnFeatures& own);
 
-/// The abilities of the server, from /openapi/v3 and its release. No other code looks at versions.
+/// The abilities of the server, from /openapi/v3 and from the server's release. No other code looks at versions.
 struct Capabilities {
   std::string release;             ///< The release of Slurm: "26.05.5".
   std::string data_parser;         ///< The data_parser in use: "v0.0.45".

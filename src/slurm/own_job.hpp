@@ -38,10 +38,10 @@ struct JobWish {
 /// Returns the wish as JSON with Slurm's names. Memory is in MiB, times in minutes.
 [[nodiscard]] core::Json to_json(const JobWish& wish);
 
-/// The submission that a job comes from.
+/// Identifies the submission from which a job comes.
 struct JobMark {
   Owner owner{};
-  std::string instance;  ///< The installation of the owner. Several installations may share one slurmctld.
+  std::string instance;  ///< The installation of the owner. Several installations can share one slurmctld.
   std::string key;
   friend bool operator==(const JobMark&, const JobMark&) = default;
 };

@@ -60,7 +60,7 @@ std::string node_line(const NodeWish& wish, const NodeMark& mark) {
   const std::string cpus = std::to_string(wish.cpus);
   out += " CPUs=" + cpus + " Sockets=1 CoresPerSocket=" + cpus + " ThreadsPerCore=1";
   out += " RealMemory=" + std::to_string(wish.real_memory_mib) + " Features=" + features;
-  // Without GresConf, slurmctld reads its own gres.conf, which does not have this node.
+  // If GresConf were omitted, slurmctld would read its own gres.conf, which does not contain this node.
   const std::string gpus = std::to_string(wish.gpus);
   if (wish.gpus > 0) out += " Gres=gpu:" + gpus + " GresConf=\"count=" + gpus + ",name=gpu\"";
   return out;

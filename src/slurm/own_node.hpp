@@ -1,8 +1,8 @@
-// External nodes that our programs create: their settings, the mark by which a program knows its node, and the evidence that a
-// node may be deleted.
+// External nodes that our programs create: their settings, the mark by which a program recognizes its nodes, and the evidence
+// that a node may be deleted.
 //
-// An external node (State=EXTERNAL, Slurm 25.05 and later) has no slurmd. At its creation a node only gets fields that
-// slurm.conf has. So the program's mark is a feature: the node has it even if the process ends right after the creation.
+// An external node (State=EXTERNAL, Slurm 25.05 and later) has no slurmd. The request that creates a node can only set fields
+// of slurm.conf. So the program's mark is a feature: the node has the mark even if the process ends right after the request.
 //
 //   slurm-bridge/UID of the Kubernetes cluster/digest of what the node was created with
 #pragma once
@@ -36,7 +36,7 @@ struct NodeWish {
 /// The program that created a node.
 struct NodeMark {
   Owner owner{};
-  std::string instance;  ///< The installation of the owner. Several installations may share one slurmctld.
+  std::string instance;  ///< The installation of the owner. Several installations can share one slurmctld.
   std::string made;      ///< The digest made_of() of the NodeWish.
   /// Returns the feature of the node.
   [[nodiscard]] std::string feature() const;
@@ -48,7 +48,7 @@ struct NodeMark {
 /// Returns the line that describes the node in POST new/node.
 [[nodiscard]] std::string node_line(const NodeWish& wish, const NodeMark& mark);
 
-/// Proves that a fresh snapshot has the node with this mark, drained by the owner alone, and that nothing runs there (Drained).
+/// Proves that a fresh snapshot has the node with this mark, that only the owner drained it, and that it is idle (see Drained).
 class OwnDrained final : public NodeEvidence {
  public:
   static std::optional<OwnDrained> of(const plan::Observing& observing, const Snapshot& snapshot, NodeId node, Owner owner,

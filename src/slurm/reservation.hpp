@@ -22,7 +22,7 @@ namespace slurm {
 struct Reservation {
   std::string name, users;                   ///< users: "slurm,root".
   std::vector<std::string> nodes;            ///< Node names, expanded from Slurm's hostlist.
-  bool nodes_unknown = false;                ///< The nodes could not be read. Any node may be among them.
+  bool nodes_unknown = false;                ///< The nodes could not be read. Any node can be among them.
   std::set<std::string, std::less<>> flags;  ///< In upper case as Slurm names them: MAINT IGNORE_JOBS DAILY ...
   std::optional<core::WallTime> start, end;  ///< For a recurring reservation: the current window, or else the next.
   [[nodiscard]] bool holds(std::string_view node) const;

@@ -2,8 +2,8 @@
 //
 //   sim::print_bridge_bench({.pods = 5000, .nodes = 1000});
 //
-// The figures exclude the costs of the simulated parts. The simulated slurmrestd takes as long for a list of jobs as a real
-// one, because the bridge polls less often when polls take long. It answers all other requests within milliseconds.
+// The figures exclude the costs of the simulated parts. The simulated slurmrestd lists jobs as slowly as a real slurmrestd,
+// because the bridge polls less often when polls take long. The simulated one answers all other requests within milliseconds.
 //
 // Folder sim/programs/bridge: slurm-bridge in the simulator: its process, what its users do, and its oracle. Uses sim/histories
 // and bridge.

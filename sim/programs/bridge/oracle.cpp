@@ -210,13 +210,13 @@ void BridgeOracle::changed(const Json& before, const Json& after) {
   const std::string uid = text(after, {"metadata", "uid"});
   if (gated(before) && !gated(after) && !freed_.contains(uid)) placed(after);
   if (!condition(after, bridge::kConditionEnded) || condition(before, bridge::kConditionEnded)) return;
-  // The bridge has ended the pod. For these reasons, it may do so without knowing of the loss, because the job's end was near.
+  // The bridge has ended the pod. For these reasons, it may do so without noticing the loss: the job's end was near.
   static const std::set<std::string> kWithoutLoss{"NotBound", "TimedOut", "Preempted"};
   if (lost_alive_.contains(record_of(after)) && !kWithoutLoss.contains(reason(after, bridge::kConditionEnded)))
     violation(name_of(after) + " is ended, but slurmctld has only lost its job");
   bool refused = false;
   for (const auto& [id, job] : slurm_.jobs()) {
-    // Looks for the uid first, because it would take long to parse the comment of each job of a large cluster.
+    // Searches for the uid first, because parsing the comment of each job would take long in a large cluster.
     if (job.request.admin_comment.find(uid) == std::string::npos || !is_ours(job) || !pods_of(job).contains(uid)) continue;
     if (job.state != SimJob::State::kFailed) return;
     refused = true;
@@ -243,7 +243,7 @@ void BridgeOracle::placed(const Json& pod) {
   const std::int64_t news = kNews.count() / 1000;
   if (job.state != SimJob::State::kRunning && (job.state == SimJob::State::kPending || job.end + news < slurm_.now_seconds()))
     return violation(fmt::format("{} is placed for job {}, which is {}", name, id, to_string(job.state)));
-  // Slurm frees the nodes of an external job before the job's pod is gone, so another pod may still run on the node.
+  // Slurm frees the nodes of an external job before the job's pod is gone, so another pod possibly still runs on the node.
   for (const auto& [key, stored] : api_.store().all("pods")) {
     const Json& other = stored->body;
     const bool there = text(other, {"spec", "nodeName"}) == node ||

@@ -51,7 +51,7 @@ class BridgeOracle final : public Oracle {
 
   /// A problem may last for this long. Only the time with `fair` counts: see look().
   static constexpr core::Duration kLimit{180000};
-  /// A pod may still be placed this long after the end of its job, because the job may end after the bridge has read the job.
+  /// A pod may still be placed this long after the end of its job, because the bridge possibly read the job before its end.
   static constexpr core::Duration kNews{20000};
 
  private:

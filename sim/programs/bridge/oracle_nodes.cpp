@@ -44,8 +44,8 @@ bool BridgeOracle::is_ours(const SimNode& node) const {
 
 // --- What the bridge does ---------------------------------------------------------------------------------------------
 
-/// Checks that Slurm does not have the node yet. slurmctld refuses the name of a node that it has. Before 26.05, it deletes
-/// that node if the node is idle.
+/// Checks that Slurm does not have the node yet. If slurmctld already has a node of this name, it refuses the creation. Before
+/// 26.05, it also deletes that node if the node is idle.
 void BridgeOracle::check_creation(const std::string& line) {
   const auto lines = read_slurm_conf(line);
   const std::string name = lines && !lines->empty() ? word(lines->front(), "nodename") : "";

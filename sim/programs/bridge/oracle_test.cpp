@@ -250,7 +250,7 @@ TEST_F(BridgeOracleTest, APodWhoseJobIsLostWithTheStateOfSlurmctldStays) {
   EXPECT_THAT(all.violations(), testing::Contains(HasSubstr("still runs without its job")));
 }
 
-/// The bridge may not know yet that slurmctld has lost the job.
+/// The bridge possibly does not know yet that slurmctld has lost the job.
 TEST_F(BridgeOracleTest, APodLeavesBeforeItsJobEndsThoughTheJobIsLost) {
   const std::int64_t job = job_for(make_pod("p"));
   place("p", job, node_of(job));

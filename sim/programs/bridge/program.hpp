@@ -1,7 +1,7 @@
 // The bridge in a world: its process, a Slurm that is not in pods, what users and administrators do, and its oracle.
 //
 // kube-0 and kube-1 are labelled as external nodes of Slurm, which the bridge registers. An administrator has registered
-// kube-2, and kube-3 has a slurmd beside its kubelet. All have the same name in Slurm as in Kubernetes.
+// kube-2, and kube-3 has a slurmd beside its kubelet. All four have the same name in Slurm as in Kubernetes.
 #pragma once
 
 #include <functional>

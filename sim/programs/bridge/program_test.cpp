@@ -87,7 +87,7 @@ bool runs_whole() {
 }
 
 /// Runs the story with each fault at every `step`-th write, or at every write in the long tests. The story must end as it does
-/// without a fault.
+/// without faults.
 void at_some_writes(void (*story)(BridgeOnly&), std::uint64_t step) {
   BridgeOnly plain(7);
   story(plain);
@@ -98,7 +98,7 @@ void at_some_writes(void (*story)(BridgeOnly&), std::uint64_t step) {
   std::uint64_t first = 0;
   for (const Trial& trial : all_trials()) {
     if (trial.processes != 1) continue;
-    // Each fault begins at another write, so that the faults together meet all writes.
+    // Each fault begins at a different write, so that all faults together cover all writes.
     for (std::uint64_t write = first++ % step; write < writes; write += step) {
       SCOPED_TRACE(trial.name + " at write " + std::to_string(write));
       BridgeOnly world(7);
@@ -116,7 +116,7 @@ TEST(BridgeProgram, KeepsItsPromisesInEveryHistory) {
   }
 }
 
-/// One pod lives and ends by deletion, another ends because its job is cancelled.
+/// One pod lives until it is deleted, another pod ends because its job is cancelled.
 void two_pods(BridgeOnly& world) {
   world.begin();
   world.make_pod("p");
@@ -256,7 +256,7 @@ TEST(BridgeProgram, AJobWhosePodGoesWhileSlurmIsAwayIsReleased) {
   for (const auto& [id, job] : world.slurm().jobs()) EXPECT_TRUE(job.ended()) << id;
 }
 
-/// The job of a pod may end in slurmctld before the pod ends.
+/// The job of a pod can end in slurmctld before the pod ends.
 TEST(BridgeProgram, TheNextPodWaitsUntilTheEarlierOneIsGone) {
   BridgeOnly world(1);
   world.begin();
@@ -352,7 +352,7 @@ TEST(BridgeProgram, APodWhoseJobEndedLongAgoEndsWhenTheBridgeIsBack) {
   EXPECT_EQ(world.phase("q"), "Running");
 }
 
-/// The pod's kubelet does not answer, so nobody can end the pod. After a limit, the bridge cancels the job all the same.
+/// The pod's kubelet does not answer, so nobody can end the pod. After a limit, the bridge cancels the job anyway.
 TEST(BridgeProgram, ASilentNodeLosesTheJobsOfItsPods) {
   BridgeOnly world(1);
   world.begin();
@@ -373,7 +373,7 @@ TEST(BridgeProgram, ASilentNodeLosesTheJobsOfItsPods) {
   EXPECT_THAT(world.oracles().violations(), IsEmpty());
 }
 
-/// The clock of the bridge may differ from that of slurmctld.
+/// The clock of the bridge can differ from that of slurmctld.
 TEST(BridgeProgram, APodIsGoneBeforeItsJobReachesItsEndAndNotEarlier) {
   for (const core::Duration ahead : {core::Duration{0}, core::Duration{5min}, core::Duration{-5min}}) {
     BridgeOnly world(1);
@@ -453,7 +453,7 @@ TEST(BridgeNodes, AChangedNodeIsMadeAgainWithoutItsPod) {
   EXPECT_THAT(world.oracles().violations(), IsEmpty());
 }
 
-/// slurmctld sends the suspension to the node, where no slurmd answers.
+/// slurmctld sends the message that suspends the job to the node, where no slurmd answers.
 TEST(BridgeNodes, AnExternalNodeGetsJobsAgainAfterASuspension) {
   BridgeOnly world(1);
   world.begin();

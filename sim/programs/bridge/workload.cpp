@@ -54,7 +54,7 @@ void BridgeWorkload::watch() {
   program_.oracle().look(fair());
 }
 
-/// Reports whether there is no fault now. A slow slurmrestd is a fault: the bridge polls it too rarely to meet the limits.
+/// Reports whether there is no fault now. A slow slurmrestd is a fault: the bridge then polls too rarely to meet the limits.
 bool BridgeWorkload::fair() const {
   const FaultRates& rates = world_.faults().rates;
   const SlurmRates& slurm = world_.slurm_rates;
@@ -79,9 +79,9 @@ std::string BridgeWorkload::some_node() {
 }
 
 void BridgeWorkload::make_pod() {
-  // The name of an earlier pod may be used again.
+  // Sometimes uses the name of an earlier pod again.
   const std::string name = "p" + std::to_string(random_.chance(0.2) ? random_.below(5) : static_cast<std::uint64_t>(++pods_));
-  // The last pair is more than a node has.
+  // The last pair of values is more than a node has.
   const auto [cpu, memory] = std::vector<std::pair<const char*, const char*>>{
       {"1", "1000Mi"}, {"500m", "500Mi"}, {"2", "4000Mi"}, {"4", "8000Mi"}, {"4", "9000Mi"}}[random_.below(5)];
   Json pod = bridge_pod(name, cpu, memory);
@@ -203,7 +203,7 @@ void BridgeWorkload::submit_native() {
   request.memory = 500;
   request.duration = Duration{random_.between(5000, 120000)};
   request.exclusive = random_.chance(0.3);
-  // The admin comment of the bridge's jobs does not make this job one of them, because this job is not external.
+  // The admin comment of the bridge does not make this job a job of the bridge, because this job is not external.
   if (random_.chance(0.2)) request.admin_comment = R"({"owner": "slurm-bridge", "instance": "x", "key": "k"})";
   (void)program_.slurm().submit(std::move(request));
 }
@@ -352,7 +352,7 @@ std::vector<std::string> BridgeWorkload::calm() {
   std::vector<std::string> out;
   for (const std::string& why : world_.settle(kSettle)) out.push_back("the declared state is not reached: " + why);
   if (!out.empty() || !world_.oracles().ok()) return out;
-  // The declared state must last: the oracle checks it meanwhile.
+  // The declared state must last. The oracle checks this meanwhile.
   world_.loop().run_for(Duration{60000});
   return out;
 }

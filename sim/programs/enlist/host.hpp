@@ -1,6 +1,6 @@
 // A host in a world of slurm-enlist: its disk, systemd and slurmd. Files survive reboots, except those in /run. Each change is
-// a write to which World::faults() applies: the change may be refused, its result may be lost, and the program that makes the
-// change, or the whole host, may end.
+// a write to which World::faults() applies: the change is refused, its result is lost, or the program that makes the change, or
+// the whole host, ends.
 //
 // slurmd registers with SimSlurm. It has the arguments of /etc/default/slurmd, and the auth key on the disk.
 //
@@ -63,7 +63,7 @@ class EnlistHost final : public enlist::Host {
   void power_cycle(core::Duration length);
   void set_cut(bool cut);
   void set_hung(bool hung);
-  /// Ends slurmd. systemd starts slurmd again if `failed`.
+  /// Ends slurmd. If `failed`, systemd starts slurmd again.
   void end_slurmd(bool failed);
   /// Lets somebody remove by hand the agent, slurmd and their files from a host that the coordinator has forgotten.
   void clean_by_hand();

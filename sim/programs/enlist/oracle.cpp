@@ -15,9 +15,9 @@
 namespace sim {
 namespace {
 
-/// The coordinator must have seen a job that is older than this. It looks for jobs just before each reconfigure.
+/// The coordinator must have seen a job that is older than this, because it looks for jobs just before each reconfigure.
 constexpr core::Duration kNews{2000};
-/// The coordinator's knowledge may be this old when it acts.
+/// The coordinator's knowledge is allowed to be this old when it acts.
 constexpr core::Duration kOld{60000};
 
 /// Returns the segment of the path after `before`; "" if the path does not contain `before`.
@@ -90,7 +90,7 @@ const EnlistHost* EnlistOracle::host_of(const std::string& node) const {
 
 void EnlistOracle::starts(const EnlistHost& host) {
   const auto wanted = std::ranges::find(disk_.nodes, host.fingerprint(), [](const auto& entry) { return entry.second.key; });
-  // A host that returns does not know yet that the coordinator has forgotten it.
+  // A host that has just returned does not know yet that the coordinator has forgotten it.
   if (wanted == disk_.nodes.end() && abandoned(host.fingerprint())) return;
   if (wanted == disk_.nodes.end()) return violation(host.name() + " starts slurmd, and the coordinator has no node for it");
   if (host.node() == wanted->first) violation(host.name() + " restarts a slurmd that runs as node " + host.node());
@@ -105,10 +105,10 @@ void EnlistOracle::check_update(const SimNode& node, const SimNodeUpdate& update
   const bool own = node.reason.starts_with(kOwnReason);
   const bool holds = update.reason.value_or("").starts_with(kOwnReason);
   const auto changed = foreign_.find(node.name);
-  // Slurm has no conditional update: what somebody changes after the coordinator's last read may be overwritten.
+  // Slurm has no conditional update, so the coordinator can overwrite a change that was made after its last read.
   const bool read_since = changed == foreign_.end() || changed->second < read_[node.name];
   if (update.state == "DRAIN" && holds && (own || !node.drain || !read_since)) return;
-  // The coordinator may give a new record the comment and the drain reason of the previous record.
+  // The coordinator is allowed to give a new record the comment and the drain reason of the previous record.
   if (!update.state && (!update.reason || own)) return;
   if (!frees) return violation(fmt::format("the coordinator sets {} {}", node.name, update.state.value_or("something")));
   if (node.drain && own) return check_gate(node);
@@ -131,7 +131,7 @@ bool EnlistOracle::by_people(const std::string& node, const SimNodeUpdate& updat
   return update.state == "RESUME" || (update.state == "DRAIN" && !update.reason.value_or("").starts_with(kOwnReason));
 }
 
-/// Checks that the coordinator may delete the record: the node leaves, or must restart with other words.
+/// Checks that the coordinator may delete the record: the node leaves, or must restart with other parameters.
 void EnlistOracle::check_delete(const SimNode& node) {
   const core::MonoTime now = loop_.clock().mono();
   deleted_[node.name] = now;
@@ -148,7 +148,7 @@ void EnlistOracle::check_delete(const SimNode& node) {
   const bool well = host != nullptr && host->up() && host->node() == node.name && slurm_.hears(node.name) &&
                     now - host->well_since() > kOld && now - slurm_.up_since() > kOld && now - node.made > kOld;
   if (well && !(leaves && (own.leaving.force || own.revoked))) return wrong(" under its slurmd");
-  // The coordinator must know the reason that somebody else has set, to restore the reason in the next record.
+  // The coordinator must know a reason that somebody else has set, in order to restore it in the next record.
   const bool foreign = (node.drain || node.down) && !node.reason.empty() && node.reason.find(kOwnReason) == std::string::npos;
   const auto changed = foreign_.find(node.name);
   if (!leaves && foreign && !node.own_drain && changed != foreign_.end() && changed->second < read_[node.name] &&
@@ -249,8 +249,8 @@ void EnlistOracle::check_loss(const SimJob& job, const JobLoss& loss) {
       ours = loss.by == kOurs;
       break;
     case Cause::kPartitionGone:
-      // Only the coordinator changes partitions. It may revert a pool file that slurmctld seems to refuse, while the new pool
-      // has no node.
+      // Only the coordinator changes partitions. It is allowed to revert a pool file that slurmctld seems to refuse, while the
+      // new pool has no node.
       ours = gone_pools_.contains(job.request.partition) || std::ranges::any_of(disk_.nodes, [&](const auto& entry) {
                return entry.second.pool == job.request.partition && !entry.second.confirmed.empty();
              });
@@ -330,7 +330,7 @@ std::string EnlistOracle::wrong_with(const EnlistHost& host) const {
   return {};
 }
 
-/// Returns what slurm-enlist has left on a host that has left; "": nothing.
+/// Returns what slurm-enlist has left on a host after the host has left; "": nothing.
 std::string EnlistOracle::left_on(const EnlistHost& host) const {
   if (host.has_agent() || host.enabled(EnlistHost::kAgentUnit)) return "its agent";
   if (!host.node().empty() || host.enabled(EnlistHost::kSlurmdUnit)) return "slurmd";

@@ -168,7 +168,7 @@ class EnlistAgentProcess final : public ProgramProcess {
 /// Thrown when the command is killed, so that the rest of the command does not run.
 struct Killed {};
 
-/// The host, as a command on it (join or leave) uses it. A fault that ends the command does not end the agent.
+/// The host, as a command on it (join or leave) uses it. A fault that ends the command does not end the agent on the host.
 class JoiningHost final : public enlist::Host {
   template <class Act>
   auto mortal(const Act& act) {

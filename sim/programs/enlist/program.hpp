@@ -57,7 +57,7 @@ class EnlistProgram final : public Program {
   enum class Answer {
     kDone,
     kRefused,
-    kUnknown,  ///< The request may have been carried out.
+    kUnknown,  ///< It is unknown whether the request was carried out.
   };
   /// Sends a request as an administrator.
   Answer ask_admin(World& world, const std::string& target, const core::Json& body);

@@ -99,7 +99,7 @@ TEST(EnlistProgram, EndsAsWithoutTheFaultAtSomeWrites) {
   std::uint64_t number = 0;
   for (const Trial& trial : all_trials()) {
     if (trial.processes != 1 || (++number % 4 != 0 && !runs_whole())) continue;
-    // Each fault begins at another write, so that the faults together meet all writes.
+    // Each fault begins at a different write, so that all faults together cover all writes.
     for (std::uint64_t write = number * 7 % step; write < faulty; write += step) {
       SCOPED_TRACE(trial.name + " at write " + std::to_string(write));
       EnlistWorld world(7);

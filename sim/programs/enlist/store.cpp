@@ -46,7 +46,7 @@ void EnlistStore::commit(Change change, Done done) {
   loop_.after(core::Duration{2}, [this] { next(); });
 }
 
-/// Carries out the oldest waiting commit. Commits run one after another, so each sees those before it.
+/// Carries out the oldest waiting commit. Commits run one after another, so each commit sees the results of earlier ones.
 void EnlistStore::next() {
   const auto [change, done] = std::move(waiting_.front());
   waiting_.pop_front();
@@ -80,7 +80,7 @@ core::Result<void> EnlistStore::write(const enlist::Changes& changes) {
     apply(disk_.values, changes.values);
     done = true;
   });
-  // A commit that was carried out succeeds even if the fault hides its outcome, because a failed commit has changed nothing.
+  // A commit that was carried out must succeed even if the fault hides its outcome: a failed commit must have changed nothing.
   if (done) return {};
   return core::fail(core::ErrorCode::kUnavailable, told.error().message);
 }

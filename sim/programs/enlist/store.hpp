@@ -1,4 +1,4 @@
-// The coordinator's records in a world, on a disk that survives the coordinator's processes. A commit is carried out as a whole
+// The coordinator's records in a world, on a disk that survives the coordinator's processes. A commit is carried out completely
 // or not at all.
 #pragma once
 

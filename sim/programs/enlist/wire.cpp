@@ -8,7 +8,7 @@ namespace {
 
 using core::ErrorCode;
 
-/// Returns the HTTP status with which a gateway answers for the coordinator; 0 if the fault is of another kind.
+/// Returns the HTTP status with which a gateway answers instead of the coordinator; 0 for a fault without such an answer.
 int status_of(Fault fault) {
   switch (fault) {
     case Fault::kTooMany:
@@ -66,7 +66,7 @@ struct EnlistTransport::Impl : std::enable_shared_from_this<EnlistTransport::Imp
     if (cut()) return;  // The request ends with the client's deadline.
     EnlistCoordinator* coordinator = program.coordinator();
     if (coordinator == nullptr) return answer(id, core::fail(ErrorCode::kUnavailable, "connection refused"));
-    // An agent's sync does not count as a write: agents send syncs all the time, so their number depends on time.
+    // An agent's sync does not count as a write: agents send syncs all the time, so the number of syncs depends on time.
     const bool counted = request.method != "GET" && request.target != "/v1/sync";
     const Fault fault = world.faults().decide({.method = counted ? "POST" : "GET", .target = request.target});
     if (fault == Fault::kRefuse) return answer(id, core::fail(ErrorCode::kUnavailable, "connection refused"));

@@ -25,7 +25,7 @@ EnlistWorkload::EnlistWorkload(World& world, History& history, EnlistProgram& pr
 
 void EnlistWorkload::found() {
   world_.start(program_);
-  // With a slow slurmrestd, the coordinator is ready to make a pool only after a while.
+  // If slurmrestd is slow, the coordinator cannot create a pool at once.
   for (int attempt = 0; attempt < 20 && program_.disk().pools.empty(); ++attempt) {
     world_.loop().run_for(5s);
     make_pool();
@@ -86,7 +86,7 @@ void EnlistWorkload::make_token() {
   if (!token.empty()) tokens_.push_back({token, pool});
 }
 
-/// Lets a user join a host, which may have joined before, with a token that may be used up or wrong.
+/// Lets a user join a host, which possibly joined before, with a token that is possibly used up or wrong.
 void EnlistWorkload::join() {
   EnlistHost& host = some_host();
   if (tokens_.empty() || !host.up()) return;
@@ -96,7 +96,7 @@ void EnlistWorkload::join() {
   Token token = tokens_[random_.below(tokens_.size())];
   bool again = unfinished_.contains(&host) || random_.chance(0.3);
   const bool wrong = random_.chance(0.1);
-  // The host has a key that the coordinator does not know. The command and the agent then ask the user to join it again.
+  // The host has a key that the coordinator does not know. The command and the agent then ask the user to join the host again.
   if (!member && !host.fingerprint().empty()) again = true;
   if (wrong) {
     enlist::TokenText other = *enlist::read_token(token.text);
@@ -164,8 +164,8 @@ void EnlistWorkload::configure(const std::string& node, const std::string& words
   const auto answer = program_.ask_admin(world_, "/v1/nodes/config", {{"nodes", {node}}, {"conf", words}});
   if (answer == EnlistProgram::Answer::kDone) {
     program_.oracle().wants_words(node, words);
-    // The answer to an earlier request was lost, and that request may be carried out after this one. So finish_words() repeats
-    // this one.
+    // The answer to an earlier request was lost, and the coordinator may carry out that request after this one. So
+    // finish_words() repeats this request.
     if (words_.contains(node)) words_[node] = words;
   }
   if (answer == EnlistProgram::Answer::kUnknown) words_[node] = words;
@@ -177,7 +177,7 @@ void EnlistWorkload::finish_words() {
   for (const auto& [node, words] : unsure) configure(node, words);
 }
 
-/// Passes the node's current words to the oracle, because a request for other words may have been withdrawn.
+/// Passes the node's current parameters to the oracle, because a request for other parameters may have been withdrawn.
 void EnlistWorkload::learn_words(const std::string& node) {
   const auto record = program_.disk().nodes.find(node);
   if (record == program_.disk().nodes.end()) return;
@@ -467,7 +467,8 @@ void EnlistWorkload::finish_joins() {
   }
 }
 
-/// Cleans up by hand what slurm-enlist cannot: forgotten hosts, and the records in Slurm that their slurmds have registered.
+/// Cleans up by hand what slurm-enlist cannot clean up: forgotten hosts, and the records that their slurmds registered in
+/// Slurm.
 void EnlistWorkload::clean_up() {
   for (const auto& host : program_.hosts()) {
     const auto wanted = program_.oracle().wanted().find(host.get());
@@ -494,7 +495,7 @@ void EnlistWorkload::mend_refused() {
   }
 }
 
-/// Runs the world while nothing happens. Returns the last write if anything is written; else an empty list.
+/// Runs the world while nothing happens. If anything is written, returns the last write; otherwise an empty list.
 std::vector<std::string> EnlistWorkload::rest() {
   world_.loop().run_for(1min);
   const std::uint64_t before = program_.oracle().writes();

@@ -44,7 +44,7 @@ class EnlistWorkload final : public Workload {
   void kill_slurmctld(core::Duration unsaved);
   void lose_registrations();
   void heal();
-  /// Passes the outcome of requests whose answer was lost to the oracle, as the coordinator's records show it.
+  /// Passes the outcome of requests whose answer was lost to the oracle. The coordinator's records show this outcome.
   void learn_wishes();
   void end_jobs_that_keep();
   void bury_lost_hosts();
@@ -73,8 +73,8 @@ class EnlistWorkload final : public Workload {
   std::set<EnlistHost*> unfinished_;          ///< The hosts on which the last join failed or was killed.
   std::set<EnlistHost*> lost_;                ///< The hosts that are off or cut off until the calm, or for ever.
   std::set<EnlistHost*> dead_;                ///< The hosts in lost_ that never return.
-  std::map<std::string, std::string> words_;  ///< The words last requested for a node, if the answer was lost.
-  std::set<std::string> unsure_;              ///< The nodes whose last request to leave or stay may be unanswered.
+  std::map<std::string, std::string> words_;  ///< The parameters last requested for a node, if the answer was lost.
+  std::set<std::string> unsure_;              ///< The nodes whose last request to leave or stay is possibly unanswered.
   int clouds_ = 0;
 };
 

@@ -22,8 +22,8 @@ namespace {
 /// is repeated up to 30 s later.
 constexpr Duration kBeforeRest{std::chrono::seconds{70}};
 
-/// Returns how many writes Tokens may cause: two at 4/5 of each lifetime (token and status), or two at the expiry (status and
-/// event).
+/// Returns how many writes Tokens are allowed to cause: two at 4/5 of each lifetime (token and status), or two at the expiry
+/// (status and event).
 std::uint64_t token_writes_due(const World& world, Duration length) {
   std::uint64_t out = 0;
   for (const std::string& name : world.names(slinky::resources::kToken)) {
@@ -35,8 +35,8 @@ std::uint64_t token_writes_due(const World& world, Duration length) {
   return out;
 }
 
-/// Waits until no login pod is terminating, for an hour at most. Sessions may keep such a pod for long. When the pod ends, the
-/// operator changes the EndpointSlice with the names of login pods, and that would count as a write.
+/// Waits until no login pod is terminating, for an hour at most. Sessions can keep such a pod for long. When the pod ends, the
+/// operator updates the EndpointSlice with the names of login pods, which would count as a write.
 void let_login_pods_end(World& world) {
   const auto one_ends = [&] {
     return std::ranges::any_of(world.api().store().all("pods"), [](const auto& entry) {

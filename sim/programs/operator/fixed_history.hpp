@@ -1,4 +1,4 @@
-// Runs the fixed history, in which each fault is tried at each write. Also checks that a settled operator writes nothing: all
+// Runs the fixed history, in which each fault is tried at each write. Also checks that a settled operator writes nothing. All
 // histories of the operator end with this check.
 #pragma once
 
@@ -20,8 +20,8 @@ struct FixedResult {
 /// worker is deleted, and a key rotates. Returns what went wrong, the final state, and the number of writes.
 FixedResult run_fixed(OperatorWorld& world);
 
-/// Waits until terminating login pods have ended, and runs a settled history for `length`. Returns a violation if there are
-/// writes, except those that renew Tokens when that is due and those that repeat a warning.
+/// Waits until terminating login pods have ended, and then runs the settled history for `length`. Returns a violation if there
+/// are writes, except those that renew Tokens when that is due and those that repeat a warning.
 std::vector<std::string> check_rest(World& world, const OperatorOracles& judges, core::Duration length);
 
 }  // namespace sim

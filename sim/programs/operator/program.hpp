@@ -20,7 +20,7 @@ namespace sim {
 struct OperatorOptions {
   int processes = 1;                      ///< The number of operator processes. Two or more elect a leader.
   std::vector<std::string> namespaces{};  ///< The namespaces in which operators act; empty: all.
-  /// Whether to pass every plan to the oracles. Turn this off to measure the operators without the oracles' work and memory.
+  /// Whether every plan is passed to the oracles. If false, measurements do not include the work and memory of oracles.
   bool show_plans = true;
 };
 

@@ -106,7 +106,7 @@ void OperatorWorkload::found() {
   for (const std::string& name : inputs()) {
     if (random_.chance(0.8)) first.emplace_back([this, name] { put_input(name); });
   }
-  // The order is random, so an object may be created before the objects that it names.
+  // The order is random, so an object is sometimes created before the objects that it names.
   for (std::size_t i = first.size(); i > 1; --i) std::swap(first[i - 1], first[random_.below(i)]);
   for (const auto& act : first) {
     act();
@@ -140,8 +140,8 @@ void OperatorWorkload::act_apart() {
 }
 
 /// Does every 10 s what people would do by hand. Most of it needs slurmctld. Resumes suspended jobs, which would hold their
-/// workers for ever. Deletes workers that the operator does not replace: a worker that cannot start while an administrator
-/// holds its Slurm node, workers that Slurm has forgotten, and workers with another key than slurmctld's.
+/// workers forever. Deletes workers that the operator does not replace: a worker that cannot start while an administrator holds
+/// its Slurm node, workers that Slurm has forgotten, and workers with another key than slurmctld's.
 void OperatorWorkload::help_by_hand() {
   world_.loop().after(Duration{10000}, [this] { help_by_hand(); });
   look_after_orphans();
@@ -151,7 +151,7 @@ void OperatorWorkload::help_by_hand() {
     slurm->resume(id);
     // Cancels a job that never ran, as its user would do.
     if (job.unlaunched) slurm->cancel(id);
-    // A job that is pending in a partition that is to be removed may wait for ever, and keeps the partition.
+    // A pending job in a partition that is to be removed can wait forever, and the partition then stays.
     const auto partition = slurm->partitions().find(job.request.partition);
     const bool goes = partition != slurm->partitions().end() && partition->second.state == "DRAIN";
     if (goes && job.state == SimJob::State::kPending) slurm->cancel(id);
@@ -221,12 +221,12 @@ std::vector<std::string> OperatorWorkload::calm() {
     }
   }
   help_by_hand();
-  // Objects that were deleted at the last moment are created again, because the cluster must exist at the end. That may take
-  // several rounds: a RestApi whose deletion waits for workers may need its Controller first.
+  // Objects that were deleted at the last moment are created again, because the cluster must exist at the end. This can take
+  // several rounds: a RestApi whose deletion waits for workers possibly needs its Controller first.
   std::vector<std::string> unmet;
   for (int round = 0; round < 4; ++round) {
     unmet = world_.settle(kSettle);
-    // A NodeSet that was deleted meanwhile may have left its workers behind.
+    // A NodeSet that was deleted meanwhile possibly left its workers behind.
     const bool adopted = look_after_orphans();
     const bool whole = world_.find(slinky::resources::kController, World::kCluster) != nullptr &&
                        world_.find(slinky::resources::kRestApi, World::kCluster) != nullptr;
@@ -236,8 +236,8 @@ std::vector<std::string> OperatorWorkload::calm() {
     world_.apply(restapi_json());
   }
   const Json workers = worker_starts();
-  // If the operator has stopped deletions because it doubts Slurm's answers, its pending actions run after the next event. They
-  // may start workers.
+  // If the operator has stopped deletions because it doubts Slurm's answers, its pending actions run after the next event.
+  // These actions can start workers.
   const bool withheld = std::ranges::any_of(world_.names(slinky::resources::kNodeSet), [this](const std::string& name) {
     const Json* nodeset = world_.find(slinky::resources::kNodeSet, name);
     return nodeset != nullptr && condition_true(*nodeset, api::kConditionDeletionsStopped);
@@ -249,16 +249,16 @@ std::vector<std::string> OperatorWorkload::calm() {
   program_.oracles().jobs().set_fair(false);
   if (unmet.empty() && world_.oracles().ok()) unmet = harm_one_by_one();
   if (!unmet.empty()) {
-    // A violation ends settle() at once. Then the reasons describe only that moment.
+    // A violation ends settle() at once. Then the reasons only describe the state at that moment.
     const bool waited = world_.oracles().ok();
     return {(waited ? "the declared state is not reached: " : "at the violation there lacked: ") + first_few(unmet)};
   }
-  // Cancels all jobs now. The operator writes to a worker when its job ends, and that would count as a write at rest.
+  // Cancels all jobs now: the operator writes to a worker when its job ends, which would count as a write at rest.
   if (SimSlurm* slurm = world_.slurm()) slurm->cancel_all();
   std::vector<std::string> wrong = check_rest(world_, program_.oracles(), kRest);
   program_.oracles().service().expect(false);
-  // The edits since the storm do not concern workers, so no worker may have been created or started. This does not hold without
-  // a volume, where workers end with slurmctld's state.
+  // The edits since the storm do not concern workers, so no worker may have been created or started since. Without a volume,
+  // this does not hold, because workers then end with slurmctld's state.
   if (!volatile_ && !helped_ && !withheld) differences(workers, worker_starts(), "starts", wrong);
   if (const std::vector<std::string> later = world_.oracles().unmet(); !later.empty()) {
     wrong.push_back("the declared state did not last: " + first_few(later));
@@ -280,7 +280,7 @@ Json OperatorWorkload::worker_starts() const {
 /// worker.
 std::vector<std::string> OperatorWorkload::end() {
   const bool drain = random_.chance(0.6);
-  // The deletion of a namespace also deletes the objects of users, whatever the policy. A slurmctld that restarts meanwhile
+  // The deletion of a namespace also deletes the objects of users, whatever the policy is. A slurmctld that restarts meanwhile
   // would lack its keys or files.
   const bool whole = random_.chance(0.5) && (!drain || (inputs().empty() && !taken_key_));
   world_.oracles().note(

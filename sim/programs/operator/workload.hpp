@@ -52,8 +52,8 @@ class OperatorWorkload final : public Workload {
   void put_slurm_key_back();
   void note_key();
   void bring_inputs_back();
-  /// Edits the files that the Controller names, and Tokens, one at a time, while nothing else happens. In a storm, a later
-  /// event can hide that the operator missed an edit. Returns why the declared state is not reached; empty if it is.
+  /// Edits the files that the Controller names, and Tokens, one at a time, while nothing else happens: in a storm, a later
+  /// event can hide that the operator missed an edit. Returns why the declared state is not reached; empty if it is reached.
   std::vector<std::string> edit_one_by_one();
   void remove_taken_secrets();
 
@@ -69,7 +69,8 @@ class OperatorWorkload final : public Workload {
   /// Deletes or edits a child of each kind while nothing else happens, so that only the watch of the child's kind reports it.
   /// Returns what the operator has not restored.
   std::vector<std::string> harm_one_by_one();
-  /// Handles workers that a deleted NodeSet left behind. Returns true if it has created a NodeSet that adopts some of them.
+  /// Handles workers that a deleted NodeSet left behind. Returns true if it created a NodeSet that adopts some of these
+  /// workers.
   bool look_after_orphans();
 
   void submit_with_prolog();
@@ -102,8 +103,8 @@ class OperatorWorkload final : public Workload {
   bool own_keys_, own_files_;
   bool taken_key_;                           ///< A user created the Secret that the operator would generate.
   bool volatile_;                            ///< slurmctld's state ends with its pod.
-  std::map<std::string, std::string> keys_;  ///< The key in each Secret. A recreated Secret gets the same key.
-  std::string ran_with_;                     ///< The auth/slurm key that the daemons mount, or mounted last.
+  std::map<std::string, std::string> keys_;  ///< The key in each Secret. A Secret that is created again gets the same key.
+  std::string ran_with_;                     ///< The auth/slurm key that the daemons mount now, or mounted last.
   bool rekeyed_ = false;                     ///< A user has changed a key.
   int edits_ = 0;
   bool helped_ = false;  ///< Workers were created, or recreated, by hand.

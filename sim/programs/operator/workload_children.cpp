@@ -15,7 +15,7 @@ namespace kinds = kube::resources;
 
 namespace {
 
-/// Returns the kinds of children to harm: all but pods. Generated keys are no children: a new key would not repair the damage.
+/// Returns the kinds of children to harm: all but pods. Generated keys are not harmed: a new key would not repair the damage.
 const std::vector<kube::Resource>& child_kinds() {
   static const std::vector<kube::Resource> kAll{kinds::kService,    kinds::kConfigMap,           kinds::kStatefulSet,
                                                 kinds::kDeployment, kinds::kPodDisruptionBudget, kinds::kControllerRevision,
@@ -38,7 +38,7 @@ Json stray_edit(const kube::Resource& kind, const std::string& name) {
 Json wished_of(const kube::Resource& kind, const Json* child) {
   if (child == nullptr || core::find(*child, {"metadata", "deletionTimestamp"}) != nullptr) return nullptr;
   Json out{{"labels", (*child)["metadata"].value("labels", Json())}, {"spec", child->value("spec", Json::object())}};
-  // Leftovers of an earlier template, and marks of restarts, may disappear.
+  // Parts that an earlier template left, and marks of restarts, are allowed to disappear.
   if (out["spec"].contains("template")) return {{"labels", out["labels"]}, {"replicas", out["spec"]["replicas"]}};
   for (const char* drawn : {"clusterIP", "clusterIPs"}) out["spec"].erase(drawn);
   if (!child->contains("data")) return out;
@@ -46,7 +46,7 @@ Json wished_of(const kube::Resource& kind, const Json* child) {
   for (Json& value : out["data"]) {
     if (kind == kinds::kSecret) value = "(drawn)";
   }
-  // If sshd is not enabled, the revision may contain the ssh settings of any time.
+  // If sshd is not enabled, the revision is allowed to contain the ssh settings of any time.
   if (kind == kinds::kControllerRevision && !core::get_bool(out, {"data", "spec", "ssh", "enabled"})) {
     out["data"]["spec"].erase("ssh");
   }
@@ -59,7 +59,7 @@ std::int64_t revision_of(const Json& object) {
 
 }  // namespace
 
-/// Reports whether the Secret with the key is gone, or was created after its copy, for example from the copy.
+/// Reports whether the Secret with the key is gone, or is younger than the copy, for example because it was made from the copy.
 bool OperatorWorkload::key_is_newer(const Json& copy) const {
   const Json* key = world_.find(kinds::kSecret, slinky::generated_slurm_key_name(World::kCluster));
   const auto made = [](const Json& object) { return core::get_string(object, {"metadata", "creationTimestamp"}); };
@@ -74,7 +74,7 @@ std::vector<std::string> OperatorWorkload::children(const kube::Resource& kind) 
     const Json* owners = core::find(object, {"metadata", "ownerReferences"});
     if (owners == nullptr || owners->empty()) continue;
     if (!core::get_string(owners->front(), {"apiVersion"}).starts_with(api::kGroup)) continue;
-    // If users change the key, or create its Secret anew, the old value is unknown.
+    // If users change the key, or create its Secret again, the old value is unknown.
     if (name == slinky::keyring_name(World::kCluster) && (own_keys_ || key_is_newer(object))) continue;
     if (!(kind == kinds::kControllerRevision)) {
       out.push_back(name);
@@ -96,7 +96,7 @@ void OperatorWorkload::harm_child(const kube::Resource& kind) {
 }
 
 std::vector<std::string> OperatorWorkload::harm_one_by_one() {
-  // A watch is never interrupted for longer than this.
+  // No watch is ever interrupted for longer than this.
   constexpr Duration kNoticed{60000};
   for (const kube::Resource& kind : child_kinds()) {
     std::map<std::string, Json> before;
@@ -122,8 +122,8 @@ void OperatorWorkload::fill_child_actions() {
   actions_.push_back({3, [this] { harm_child(child_kinds()[random_.below(child_kinds().size())]); }});
 }
 
-/// Takes care of workers without a NodeSet: creates a NodeSet with the former one's name, which adopts them. If the Controller
-/// is being deleted, deletes the workers, because nobody else would.
+/// Takes care of workers without a NodeSet: creates a NodeSet with the name of the former NodeSet, which adopts the workers. If
+/// the Controller is being deleted, deletes the workers, because nobody else would.
 bool OperatorWorkload::look_after_orphans() {
   bool adopted = false;
   const Json* cluster = world_.find(slinky::resources::kController, World::kCluster);

@@ -20,8 +20,8 @@ namespace {
 const std::vector<std::string> kUsers{"alice", "bob", "carol"};
 constexpr const char* kSlurmKeySecret = "site-slurm-key";
 constexpr const char* kJwtKeySecret = "site-jwt-key";
-/// A ConfigMap of the site: the Controller's field that names the ConfigMap, the ConfigMap's name, and its possible files. The
-/// first file always exists.
+/// A ConfigMap of the site: the Controller's field that names the ConfigMap, the ConfigMap's name, and the names of its files.
+/// The first file always exists.
 struct SiteFiles {
   const char* field;
   const char* name;
@@ -83,7 +83,7 @@ void OperatorWorkload::put_input(const std::string& name) {
   world_.apply(config_map_json(name, data));
 }
 
-/// If the auth/slurm key was changed under running workers, restores the key that they run with.
+/// If the auth/slurm key was changed under running workers, restores the key with which the workers run.
 void OperatorWorkload::put_slurm_key_back() {
   note_key();
   if (!own_keys_ || ran_with_.empty() || keys_[kSlurmKeySecret] == ran_with_) return;
@@ -91,7 +91,7 @@ void OperatorWorkload::put_slurm_key_back() {
   put_input(kSlurmKeySecret);
 }
 
-/// Remembers the key that daemons run with. The copy in the keyring may be deleted with its Controller while daemons continue.
+/// Remembers the key with which daemons run. The copy in the keyring can be deleted with its Controller while daemons continue.
 void OperatorWorkload::note_key() {
   const Json* keyring = world_.find(kinds::kSecret, slinky::keyring_name(World::kCluster));
   if (keyring == nullptr) return;
@@ -172,7 +172,7 @@ void OperatorWorkload::fill_token_actions() {
                           world_.remove(slinky::resources::kToken, name, random_.chance(0.5) ? "Background" : "Foreground");
                       }});
   actions_.push_back({1, [=, this] {
-                        // Deletes the Secret, or creates one that is in the Token's way.
+                        // Deletes the Secret of a Token, or creates a Secret that prevents the creation of the Token's Secret.
                         const std::string secret = some(kUsers) + "-login";
                         if (world_.find(kinds::kSecret, secret) != nullptr) {
                           world_.remove(kinds::kSecret, secret);
@@ -182,7 +182,7 @@ void OperatorWorkload::fill_token_actions() {
                       }});
 }
 
-/// Removes Secrets that are in the way of a Token. In reality, the user would have to do so.
+/// Removes the Secrets that have the names of Tokens' Secrets. In reality, the user would have to remove them.
 void OperatorWorkload::remove_taken_secrets() {
   for (const std::string& user : kUsers) {
     const Json* secret = world_.find(kinds::kSecret, user + "-login");

@@ -57,8 +57,8 @@ void OperatorWorkload::fill_more() {
                                           [this, node] { world_.kube().nodes().load_node(node, false); });
                     }});
   extra_.push_back({1, [=, this] {
-                      // Cuts a machine off for longer than Kubernetes leaves pods on an unreachable machine by itself, while
-                      // long jobs run.
+                      // Cuts a machine off while long jobs run, for longer than Kubernetes by default leaves pods on an
+                      // unreachable machine.
                       const std::string node = kube_node();
                       if (SimSlurm* slurm = world_.slurm()) {
                         JobRequest job;

@@ -1,4 +1,4 @@
-// Shared by the source files of the workload. Private to this folder. workload.cpp runs it from beginning to end,
+// Shared by the source files of the workload. Private to this folder. workload.cpp runs the workload from beginning to end.
 // workload_users.cpp has the actions of users, workload_inputs.cpp the objects that users name, workload_children.cpp the
 // objects that the operator creates, workload_slurm.cpp the events in Slurm, and workload_more.cpp the actions that are drawn
 // separately. fixed_history.cpp has the fixed history.
@@ -13,7 +13,7 @@
 namespace sim {
 
 /// The declared state must be reached this long after the last fault. slurmctld takes SlurmdTimeout (5 min) to notice a lost
-/// slurmd, a pod of a lost Kubernetes node stays even longer, and the backoff of a crashed container is up to 5 min.
+/// slurmd. Kubernetes removes a pod of a lost node even later, and the backoff of a crashed container is up to 5 min.
 inline constexpr core::Duration kSettle{std::chrono::minutes{25}};
 
 inline const std::vector<std::string> kNodeSets{"cpu", "gpu", "big"};

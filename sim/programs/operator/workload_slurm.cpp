@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kBadDisk = R"(disk "sda" is failing; it's $HOME, see #12)";
 constexpr const char* kBadPower = "power supply";
-/// Less memory than any worker has registered with, in MiB.
+/// An amount of memory in MiB that is less than any worker has registered.
 constexpr std::int64_t kLittleMemory = 500;
 
 }  // namespace
@@ -32,7 +32,7 @@ void OperatorWorkload::submit_job(const std::string& partition) {
   job.exclusive = random_.chance(0.3);
   job.requeue = random_.chance(0.7);
   if (random_.chance(0.5)) job.limit = Duration{600000};
-  // Gives some jobs a name with an odd byte. No oracle excuses its effects, because any user may submit such a job.
+  // Gives some jobs a name with an odd byte. No oracle excuses the effects, because any user may submit such a job.
   if (job.duration.count() % 8 == 0) job.name = {'w', kOddByte};
   if (has_prologs_ && prologs_.chance(0.25)) job.prolog = Duration{prologs_.between(3000, 70000)};
   (void)slurm->submit(job);
@@ -52,8 +52,8 @@ void OperatorWorkload::submit_with_prolog() {
   world_.loop().run_for(Duration{9000} + std::min(60 * history_.latency(), Duration{15000}) + 4 * history_.latency());
 }
 
-/// Scales out, submits jobs, and scales in when the first of them starts. At that time, the operator may not know about the
-/// jobs on the new workers.
+/// Scales out, submits jobs, and scales in when the first job starts. At that time, the operator possibly does not know about
+/// the jobs on the new workers.
 void OperatorWorkload::change_mind(const std::string& nodeset) {
   const std::int64_t before = core::get_int(*world_.find(slinky::resources::kNodeSet, nodeset), {"spec", "replicas"}, 1);
   const auto scale = [&](std::int64_t replicas) {
@@ -135,19 +135,19 @@ void OperatorWorkload::fill_slurm_actions() {
                       }});
 }
 
-/// Gives the machines their memory back. Resumes the nodes whose drain may come from lack of memory or from a failed prolog or
-/// epilog, and the nodes that a former worker left DOWN, because nobody else does.
+/// Gives the machines their memory back. Resumes nodes whose drain can come from lack of memory or from a failed prolog or
+/// epilog. Also resumes nodes that a former worker left DOWN. Nobody else would resume these nodes.
 void OperatorWorkload::give_memory_back(SimSlurm& slurm) {
   slurm.set_memory(SlurmOptions{}.memory);
   std::vector<std::string> drained;
   for (const auto& [name, node] : slurm.nodes()) {
     if (node.invalid_reg) slurm.reload_slurmd(name);
-    // A reason from a DOWN, or from an earlier drain, may have kept Slurm from giving lack of memory as the reason of the
-    // drain.
+    // If the node already had a reason, from a DOWN or from an earlier drain, Slurm possibly did not replace it by a reason
+    // about lack of memory.
     const bool failed = node.reason == "Prolog error" || node.reason == "Epilog error";  // perhaps of an earlier record
     const bool lacked = failed || node.reason.starts_with("Low RealMemory") ||
                         (!node.down && (node.reason.starts_with(kBadPower) || node.reason.starts_with(kBadDisk)));
-    // The end of a worker may have left a DOWN with the reason of a drain. The DOWN may remain after the drain, although the
+    // The end of a worker possibly left a DOWN with the reason of a drain. The DOWN can remain after the drain, although the
     // worker's successor is up.
     const Json* pod = world_.find(kinds::kPod, name);
     const bool serves =

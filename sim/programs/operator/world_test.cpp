@@ -100,7 +100,7 @@ TEST_F(WorldTest, AWorkerThatIsLostWithItsHostIsReplaced) {
   const auto host = [&](const std::string& name) {
     return core::get_string(*world.find(kinds::kPod, name), {"spec", "nodeName"});
   };
-  // Moves cpu-1 to a host without other pods, so that everything else continues when that host crashes.
+  // Moves cpu-1 to a host without other pods, so that everything else continues to run when that host crashes.
   const std::string lost = "cpu-1";
   std::set<std::string> homes;
   for (const std::string& name : world.names(kinds::kPod)) {

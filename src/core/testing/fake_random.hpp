@@ -10,7 +10,7 @@
 
 namespace core {
 
-/// Returns the same numbers in every run. bytes() returns the letters from A to Z in turn.
+/// Returns the same numbers in every run. bytes() returns the letters from A to Z, over and over.
 class FakeRandom final : public Random {
  public:
   std::uint64_t below(std::uint64_t bound) override {

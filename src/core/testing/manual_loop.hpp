@@ -48,11 +48,11 @@ class ManualLoop final : public Loop {
   void cancel(TimerId id) override {
     const auto it = due_.find(id);
     if (it == due_.end()) return;
-    const auto gone = queue_.extract({it->second, id});  // Destroyed on return, because that may cancel other timers.
+    const auto gone = queue_.extract({it->second, id});  // Destroyed on return, because that can cancel other timers.
     due_.erase(it);
   }
 
-  /// Runs the work in one turn and `then` in a later one.
+  /// Runs the work in one loop iteration and `then` in a later one.
   void offload(Callback work, Callback then) override {
     after(Duration{0}, [this, work = std::move(work), then = std::move(then)]() mutable {
       work();
@@ -60,7 +60,7 @@ class ManualLoop final : public Loop {
     });
   }
 
-  /// Runs all calls that are due now, and those that they make due now. Throws after 10 million: a loop without end is a bug.
+  /// Runs all calls that are due now, including calls that these add. Throws after 10 million: an endless loop is a bug.
   void run_ready() { run_until(clock_.mono()); }
 
   /// Advances the clock by `by`, and runs each timer at its own time.

@@ -1,9 +1,9 @@
 // Writes events (events.k8s.io/v1) about objects, which `kubectl describe` shows.
 //
 // An event that repeats (same object, reason, action, type and note) within EventOptions::series_finish only increases the
-// count in the series of the first event. The count is written whenever it has doubled, so that repeats cost few writes; up to
-// half of a series' repeats might never be written. No caller waits for an event, or fails because of one. Events that exceed
-// the limits are dropped and counted.
+// count in the series of the first event. The count is written whenever it has doubled, so that repeats cost few writes. Up to
+// half of the repeats of a series are possibly never written. No caller waits for an event, or fails because of an event.
+// Events that exceed the limits are dropped and counted.
 //
 // Folder src/kube/act: carries out acts, and writes events. Uses kube/client and kube/cache.
 #pragma once
@@ -28,8 +28,8 @@ struct EventOptions {
   std::size_t max_series = 4096;
   core::Duration series_finish{360000};    ///< A series ends after this time without a repeat.
   core::Duration series_refresh{1800000};  ///< A growing count is written after this time, even if it has not doubled.
-  std::size_t burst = 100;                 ///< The number of new events that each object may have at once.
-  core::Duration refill{300000};           ///< After each such period, an object may have one more new event.
+  std::size_t burst = 100;                 ///< The number of new events that each object can have at once.
+  core::Duration refill{300000};           ///< After each such period, each object can have one more new event.
 };
 
 class EventRecorder {

@@ -1,9 +1,9 @@
 // Executes the kube acts: Create, Apply, Patch, Delete, Evict, Get, Log, List, DryRun and EventAct.
 //
 // Guarantees: after a write, the key of the plan waits at a gate until every cache that selects the written object has caught
-// up. Such a cache shows the object at the resourceVersion of the write or newer, or has seen the deletion of the object. A
-// kind without a cache has no gate. If the reply of a write is lost, a consistent read shows the outcome. The read starts
-// after the deadline of the request. The reply of an eviction does not contain the pod, so the consistent read starts at once.
+// up. Such a cache shows the object at the resourceVersion of the write or a newer one, or has seen the deletion of the object.
+// There is no gate if no cache selects the object. If the reply of a write is lost, a consistent read after the deadline of the
+// request shows the outcome. The reply of an eviction does not contain the pod, so the consistent read then starts at once.
 #pragma once
 
 #include <functional>
@@ -40,8 +40,8 @@ class Target final : public plan::Target {
   Target(core::Loop& loop, core::Random& random, core::Logger& logger, Client& client, const CacheDirectory& caches,
          EventRecorder& events);
   ~Target() override;
-  /// Sets a callback, called when a live read has shown the outcome of a write. The callback must check all gates, to open
-  /// some.
+  /// Sets a callback that is called when a live read has shown the outcome of a write. The callback must check all gates,
+  /// because some of them can then be open.
   void on_settled(std::function<void()> call);
 
  private:

@@ -47,12 +47,12 @@ struct RotationDecision {
                                                core::WallTime now);
 
 using MakeIdentity = std::function<net::ServerIdentity()>;
-/// Returns the contents of the Secret after the change `what`. `published`: the authorities that API servers trust now. They
-/// stay trusted, because replicas might still serve a certificate that is no longer in the Secret.
+/// Returns the contents of the Secret after the change `what`. `published`: the authorities that API servers trust now. These
+/// authorities stay trusted, because some replicas possibly still serve a certificate that is no longer in the Secret.
 [[nodiscard]] StoredCertificate rotate(Rotation what, const StoredCertificate& stored, const std::string& published,
                                        const MakeIdentity& make, core::WallTime now);
 
-/// Returns the authorities that have not expired, each once and at most ten, in their order.
+/// Returns the authorities that have not expired, in their order. Drops duplicates, and returns at most ten.
 [[nodiscard]] std::string unexpired(const std::string& authorities, core::WallTime now);
 
 }  // namespace kube

@@ -28,7 +28,7 @@ struct ServingCertificateOptions {
   Key service{};                   ///< The Service of the webhook. Only webhooks that call this Service get the authorities.
   std::string configuration{};     ///< The name of the MutatingWebhookConfiguration.
   core::Duration interval{30000};  ///< How often the Secret and the configuration are read.
-  core::Duration publish{600000};  ///< How long API servers may take to learn an authority.
+  core::Duration publish{600000};  ///< How long API servers can take to learn an authority.
   core::Duration urgent{1000};     ///< The interval while there is no certificate to serve.
   RotationRules rules{};           ///< dns_name is set from `service`.
 };

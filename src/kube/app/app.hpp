@@ -40,7 +40,7 @@ class App final : public run::Shell {
   void stop_first(std::function<void(std::function<void()> done)> stop) { stop_first_ = std::move(stop); }
 
   // Call these only after start().
-  /// Returns the client. Until the manager exists, writes are not fenced: they need no lease.
+  /// Returns the client. The client does not check the lease before writes until the manager exists.
   [[nodiscard]] Client& client() { return *client_; }
   /// Creates the manager on the first call. run() starts and stops the manager. Controllers and targets that are added to the
   /// manager must be destroyed before the App. If the lease is lost, the process ends at once.

@@ -1,4 +1,4 @@
-// Decides whether this process may act. With an election: only while this process holds the Lease. Without: from start() on.
+// Decides whether this process may act. With an election: only while it holds the Lease. Without an election: from start() on.
 #pragma once
 
 #include <functional>
@@ -28,8 +28,8 @@ class Leadership {
 
   void start();
   [[nodiscard]] bool leads() const { return leads_; }
-  /// Reports whether there is an election. If so, another process may have led before. Data that this process read before it
-  /// became the leader might then lack the last writes of the other process.
+  /// Reports whether there is an election. If so, another process has possibly led before. Then data that this process read
+  /// before it became the leader might lack the last writes of that other process.
   [[nodiscard]] bool elected() const { return election_ != nullptr; }
   /// Ends the leadership, then calls `done`. If `writes_under_way`, the Lease is not released but expires, so that no other
   /// process begins to lead while the API server can still carry out these writes.

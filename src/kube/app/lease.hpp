@@ -4,10 +4,10 @@
 //
 // A holder counts as alive while the Lease changes, measured by our own clock, never by the timestamps in the Lease. If a
 // leader has not renewed the Lease for renew_deadline, the leader's client refuses writes; by default, this is 5 s before
-// another process can begin to lead. A later renewal restores the right to write, because no other process has written the
-// Lease in between. So if an API server takes 5 s for every answer, the leader cannot write, but does not lose the Lease. If
-// no renewal succeeds, the Lease counts as lost retry_period before another process can begin to lead. `on_lost` then ends the
-// process.
+// another process can begin to lead. A later renewal restores the right to write, because it proves that no other process has
+// written the Lease in between. So if an API server takes 5 s for every answer, the leader cannot write, but does not lose the
+// Lease. If no renewal succeeds, the Lease counts as lost retry_period before another process can begin to lead. `on_lost` then
+// ends the process.
 #pragma once
 
 #include <functional>

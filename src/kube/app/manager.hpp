@@ -82,8 +82,8 @@ class Manager final : private CacheDirectory {
   /// Adds a target for acts on other systems (slurm::Target). The manager has its own target for acts on Kubernetes.
   void add_target(plan::Target& target);
 
-  /// Processes a key of the controller, at the latest after `delay`. For causes that no cache shows (a Slurm snapshot, a
-  /// timer).
+  /// Processes a key of the controller after at most `delay`. Call it for causes that no cache shows, such as a new Slurm
+  /// snapshot or a timer.
   void wake(std::string_view controller, const Key& key, core::Duration delay = core::Duration{0});
   /// Checks the gates again. Call it after a change outside the manager's caches, such as a new Slurm snapshot.
   void caches_changed();
@@ -96,7 +96,7 @@ class Manager final : private CacheDirectory {
 
   [[nodiscard]] bool synced() const;  ///< All caches hold a complete list.
   [[nodiscard]] bool leading() const;
-  /// Sets a callback for a won election. Data that were read before it might lack the last writes of the previous leader.
+  /// Sets a callback for a won election. Data from an earlier read might lack the last writes of the previous leader.
   void on_leading(std::function<void()> callback);
   /// Sets a callback that is called for each plan, once for each system that the plan waits on (Plan::waits_on).
   void on_waiting(std::function<void(const std::string& system)> callback);

@@ -17,7 +17,7 @@ class Metrics final : public run::Metrics {
  public:
   explicit Metrics(std::string_view program);
   ~Metrics() override;
-  /// The families, to which a program adds its own: see run/shell/metric_families.hpp.
+  /// The families, to which a program adds its own families: see run/shell/metric_families.hpp.
   using run::Metrics::families;
   void request(const RequestRecord& record, const std::string& host);
   void leader(const std::string& lease, bool leading);

@@ -28,7 +28,7 @@ namespace kube {
 class CacheBase {
  public:
   virtual ~CacheBase() = default;
-  /// Returns false until the first complete list, then always true. If the watch is lost, the contents are old but complete.
+  /// Returns false until the first complete list, then always true. While the watch is lost, the contents are old but complete.
   [[nodiscard]] virtual bool synced() const = 0;
   /// Returns the newest resourceVersion that the stream has shown, in lists, objects or bookmarks.
   [[nodiscard]] virtual const std::string& resource_version() const = 0;

@@ -1,10 +1,10 @@
-// Watches the objects that other objects name (Secrets, ConfigMaps ...) while a key names them. Each object has its own watch.
-// If many objects in a namespace are named, they share one watch: a watch is a socket, and one object can name tens of
-// thousands.
+// Watches the objects that other objects name (Secrets, ConfigMaps ...) while a key names them. Each named object has its own
+// watch. If many objects in one namespace are named, they share a watch instead: each watch takes a socket, and one object can
+// name tens of thousands of objects.
 //
 // Requires: the owner calls caches_changed() after each change of a cache.
 // Guarantees: each change of an object wakes the keys that read the object. Keys are also woken when it becomes known whether
-// the object exists. An object that a key did not name in its last observe is not watched for this key.
+// the object exists. If a key did not name an object in its last observe, this class does not watch the object for the key.
 #pragma once
 
 #include <functional>

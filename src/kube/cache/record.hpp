@@ -1,7 +1,7 @@
 // Creates cache records directly from JSON text.
 //
-// Records never contain metadata.managedFields or the annotation kubectl.kubernetes.io/last-applied-configuration. Of Secret
-// values, records contain only salted hashes and sizes.
+// Records never contain metadata.managedFields or the annotation kubectl.kubernetes.io/last-applied-configuration. Instead of
+// the values of a Secret, records contain only salted hashes and sizes.
 #pragma once
 
 #include <functional>
@@ -64,8 +64,8 @@ class DocumentParser {
   ~DocumentParser();
   DocumentParser(const DocumentParser&) = delete;
   DocumentParser& operator=(const DocumentParser&) = delete;
-  /// Calls `use` with the parsed text; the element is only valid during the call. Errors: kInvalid, and those of `use`. If a
-  /// custom resource accepts any content, users can store values for which simdjson refuses the whole text. The parser
+  /// Calls `use` with the parsed text; the element is only valid during the call. Errors: kInvalid, and those of `use`. In a
+  /// custom resource that accepts any content, users can store values for which simdjson refuses the whole text. The parser
   /// converts such values: integers beyond 64 bits become floating-point numbers, as in the API server; values nested deeper
   /// than 1000 levels become strings.
   core::Result<void> parse(std::string_view text, const Use& use);

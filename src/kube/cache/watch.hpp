@@ -4,10 +4,10 @@
 // Guarantees: the sink receives complete lists or single changes, in the order of resourceVersions. While a list is under way,
 // or after a failed list, the sink keeps its previous contents.
 //
-// Every list is a consistent read: a watch without a resourceVersion that sends initial events (WatchList). If the server
-// refuses a WatchList, or a WatchList fails, the watch reads a list in pages. A lost watch resumes at the last resourceVersion
-// seen. After a 410 or 404, the watch lists again; meanwhile, the cache keeps its old contents. Backoff and timeouts have
-// client-go's values.
+// Every list is a consistent read: a watch without a resourceVersion that begins with the existing objects (WatchList). If the
+// server refuses a WatchList, or a WatchList fails, the list is read in pages. A lost watch resumes at the last resourceVersion
+// that it has seen. After a 410 or 404, the watch lists again; meanwhile, the cache keeps its old contents. Backoff and
+// timeouts have client-go's values.
 #pragma once
 
 #include <functional>
@@ -150,7 +150,7 @@ class LineFramer {
   std::string rest_;
 };
 
-/// Extracts the items of a List while its text arrives, so that no whole page is in memory. Stores the text without the items.
+/// Extracts the items of a List while its text arrives, so that no whole page is in memory. Stores only the rest of the text.
 class ListSplitter {
  public:
   using OnItem = std::function<bool(std::string_view item)>;  ///< Return false to stop.

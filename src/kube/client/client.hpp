@@ -1,13 +1,13 @@
 // Sends requests to the API server and returns typed errors. Reads are live; for cached reads see kube/cache/cache.hpp.
 //
-// The client itself adds credentials and the User-Agent. It renews the token once after a 401. Within limits, it retries
+// The client itself adds credentials and the User-Agent. After a 401, it renews the token once. Within limits, it retries
 // requests that certainly had no effect (core::Retry::kLater: 429 and 503 with Retry-After, connections that were never
 // opened). The caller handles all other errors: a level-triggered controller makes a new plan.
 //
 // Requires: all calls are on the loop; loop, transport and credentials outlive the client.
-// Guarantees: `done` is called once, in a later iteration of the loop, unless the client is destroyed before. With
-// lease_deadline, writes are fenced: a write is refused (kCancelled) unless we lead and the write's deadline is before the end
-// of the lease.
+// Guarantees: `done` is called once, in a later iteration of the loop, unless the client is destroyed earlier. If
+// lease_deadline is set, writes are fenced: the client refuses a write (kCancelled) unless we lead and the write's deadline is
+// before the end of the lease.
 //
 // Folder src/kube/client: credentials, and requests to the API server. Uses net.
 #pragma once
@@ -95,7 +95,7 @@ class Client {
 
   /// Reads an object consistently, without a resourceVersion.
   void get(const Resource& resource, const Key& key, Done done, const ReadOptions& options = {});
-  /// Returns the last line that a container has written within `since`, by the kubelet's clock; "" if it has written none.
+  /// Returns the last line that, by the kubelet's clock, a container has written within `since`; "" if there is none.
   void last_line(const Key& pod, std::string_view container, std::chrono::seconds since,
                  std::function<void(core::Result<std::string>)> done);
   /// Lists one page consistently and returns the List as JSON. Only for small collections. Error: kExpired if
@@ -109,7 +109,7 @@ class Client {
   /// Creates an object with strict field validation. Passes the stored object to `done`. For a subresource, passes the reply
   /// of the subresource, which is often only a Status.
   void create(const Resource& resource, const core::Json& object, Done done, const WriteOptions& options = {});
-  /// Replaces an object (PUT). Only for the Lease, whose whole content is ours.
+  /// Replaces an object (PUT). Only for the Lease, because our process sets all of its content.
   void update(const Resource& resource, const core::Json& object, Done done, const WriteOptions& options = {});
   /// Server-side apply. Takes fields from other managers. The object needs apiVersion, kind and metadata.name.
   void apply(const Resource& resource, const core::Json& object, Done done, const WriteOptions& options = {});

@@ -6,9 +6,9 @@
 //   (*credentials)->on_change([&](const net::Endpoint& e) { (void)transport.set_endpoint(e); });
 //   kube::Client client(loop, random, transport, **credentials, options);
 //
-// Files with tokens and certificates are read again while the process runs, because the kubelet rotates the files. If the
-// token is in a file, all files are read every 60 s; otherwise every 5 min. They are also read after a 401. Other threads read
-// the files and run the plugins.
+// Files with tokens and certificates are read again while the process runs, because the kubelet rotates these files. If the
+// token is in a file, all files are read every 60 s; otherwise every 5 min. All files are also read after a 401. Other threads
+// than the loop's read the files and run the plugins.
 #pragma once
 
 #include <cstdint>

@@ -12,7 +12,7 @@
 
 namespace kube {
 
-/// The system functions that credentials need. `read_file` and `run` are called off the loop, except for the first reading.
+/// The system functions that credentials need. `read_file` and `run` are called on other threads, except for the first reading.
 struct System {
   std::function<std::optional<std::string>(const std::string& name)> env;
   std::function<core::Result<std::string>(const std::string& path)> read_file;

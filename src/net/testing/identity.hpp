@@ -24,7 +24,7 @@ inline std::string to_pem(const std::function<void(BIO*)>& write) {
   return out;
 }
 
-/// Makes a self-signed certificate, which is its own authority. The certificates of one CA file need different common names,
+/// Makes a self-signed certificate, which is its own authority. Certificates in one CA file need different common names,
 /// because OpenSSL finds authorities by name.
 inline Identity make_identity(const std::string& alt_names, const std::string& common_name = "test") {
   EVP_PKEY* key = EVP_EC_gen("P-256");

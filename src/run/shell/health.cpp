@@ -22,7 +22,7 @@ bool reads(const net::HttpRequest& request) {
   return request.method == "GET" || request.method == "HEAD";
 }
 
-/// True if the request shows the token. Compares hashes, so that the time it takes reveals nothing about the token.
+/// True if the request contains the token. Compares hashes, so that the time of the comparison reveals nothing about the token.
 bool shows_token(const net::HttpRequest& request, const MetricsToken& token) {
   const std::optional<std::string> wanted = token();
   const auto shown = request.headers.find("authorization");

@@ -19,7 +19,7 @@ inline double seconds(core::Duration d) {
   return static_cast<double>(d.count()) / 1000.0;
 }
 
-/// Sets a counter whose value is kept elsewhere. It never decreases.
+/// Raises a counter to a total that is counted elsewhere. Never lowers the counter.
 inline void raise_to(prometheus::Counter& counter, double total) {
   if (total > counter.Value()) counter.Increment(total - counter.Value());
 }

@@ -1,5 +1,5 @@
-// Metrics in the Prometheus text format. Metrics of the engine have the names of controller-runtime's, so that its dashboards
-// work; our own begin with the program's name. Programs derive their metrics from this class.
+// Metrics in the Prometheus text format. Metrics of the engine have the names of controller-runtime's metrics, so that its
+// dashboards work. Our own metrics begin with the program's name. Programs derive their metrics from this class.
 #pragma once
 
 #include <memory>
@@ -36,7 +36,7 @@ class Metrics : public PassMetrics {
   [[nodiscard]] std::string text();
 
  protected:
-  /// Returns the families, to which a derived class adds its own: see run/shell/metric_families.hpp.
+  /// Returns the families, to which a derived class adds its own families: see run/shell/metric_families.hpp.
   [[nodiscard]] MetricFamilies& families();
 
  private:

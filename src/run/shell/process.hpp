@@ -19,7 +19,7 @@ struct ProcessUsage {
 /// Reads /proc and malloc's statistics (proc(5), mallinfo(3)). A value that cannot be read stays 0.
 ProcessUsage read_process_usage();
 
-/// Raises the limit of file descriptors to the hard limit, as Go's runtime does: each watch and each client takes one.
+/// Raises the limit of file descriptors to the hard limit, as Go's runtime does: each watch and each client needs a descriptor.
 void raise_fd_limit();
 
 }  // namespace run

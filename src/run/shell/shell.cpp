@@ -25,7 +25,7 @@ std::optional<std::string> read_token(const std::string& path) {
 }
 
 void tune_malloc() {
-  // Few threads allocate, and little: a single arena keeps the memory at rest low.
+  // Few threads allocate memory, and only a little: a single arena keeps the memory at rest low.
   // NOLINTBEGIN(concurrency-mt-unsafe): no thread runs yet
   mallopt(M_ARENA_MAX, 1);
   // Sets a fixed threshold. Otherwise malloc raises it after the first large list, and keeps such lists in the heap.

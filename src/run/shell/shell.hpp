@@ -1,8 +1,8 @@
 // The shell of a process that runs controllers: flags, logs, metrics, health, signals and exit codes. A program derives from
 // Shell, and defines how it begins and ends, and when it is ready. For programs with an API server, see kube/app/app.hpp.
 //
-// Every process has the flags that --help lists first. An invalid flag ends the process before anything runs; the message names
-// the flag and its value and, for a level or an address, what is allowed.
+// Every process has the flags that --help lists first. An invalid flag ends the process before anything else runs. The message
+// names the flag, its value and, for a level or an address, the allowed values.
 #pragma once
 
 #include <functional>
@@ -33,7 +33,7 @@ struct Program {
 
 class Shell {
  public:
-  /// Tunes malloc and the limits of the whole process. Make only one Shell, before any thread starts.
+  /// Configures malloc and the limits of the whole process. Make only one Shell, before any thread starts.
   Shell(Program program, std::unique_ptr<Metrics> metrics);
   virtual ~Shell();
   Shell(const Shell&) = delete;
@@ -44,8 +44,8 @@ class Shell {
   void flag(const char* name, std::string& value, const char* help);
   void flag(const char* name, std::vector<std::string>& value, const char* help);  ///< Comma-separated.
 
-  /// Parses the flags, creates the log, and calls prepare(). Returns an exit code if the process must end, after printing the
-  /// error; else nullopt.
+  /// Parses the flags, creates the log, and calls prepare(). If the process must end, prints the error and returns the exit
+  /// code. Otherwise returns nullopt.
   std::optional<int> start(int argc, char** argv);
 
   [[nodiscard]] net::AsioLoop& loop() { return loop_; }

@@ -7,7 +7,7 @@
 namespace slurm {
 namespace {
 
-/// The age up to which a list is good as evidence. A list is polled about every second, or less often if a poll takes long.
+/// The age up to which a list counts as evidence. Each list is polled about every second, or less often if a poll takes long.
 constexpr core::Duration kGoodFor{15000};
 
 /// The largest number of users that a message names.
@@ -40,8 +40,8 @@ bool like(std::string_view text, std::string_view pattern) {
   return pattern.find_first_not_of('%', in) == std::string_view::npos;
 }
 
-/// The lineages of associations, as slurmdbd's _set_lineage() makes them: "/science/physics/0-ann/debug/". They are in lower
-/// case, because slurmdbd ignores case when it compares them.
+/// The lineages of associations, as slurmdbd's _set_lineage() makes them: "/science/physics/0-ann/debug/". The lineages are in
+/// lower case, because slurmdbd ignores case when it compares them.
 class Lineages {
  public:
   explicit Lineages(const accounting::View& view) {
@@ -110,7 +110,7 @@ std::string use_of_qos(std::string_view qos, const accounting::View& view) {
   }
   if (!associations.empty()) return "it is the default of " + some_users(associations);
   if (!preemptors.empty()) return "it is preempted by " + some_users(preemptors);
-  // slurmdbd would leave an empty list, and an association with an empty list may use each QOS that its parent may use.
+  // slurmdbd would remove the QOS and leave an empty list, which allows each QOS that the association's parent may use.
   return limited.empty() ? "" : "it is the only QOS that may be used by " + some_users(limited);
 }
 

@@ -1,8 +1,8 @@
-// The acts of a plan on an accounting database. slurm::AccountingTarget carries them out. It reads the object live before each
-// write, and again after it, because slurmdbd reports success for some writes that it drops.
+// The acts of a plan on an accounting database. slurm::AccountingTarget carries out these acts. It reads the object live before
+// each write. It reads the object again after the write, because slurmdbd reports success for some writes that it drops.
 //
-// Folder src/slurm/accounting: the contents of slurmdbd in a model for all releases, acts on them as data, and the polling of
-// slurmdbd's lists, which uses slurm/rest.
+// Folder src/slurm/accounting: a model of slurmdbd's contents for all releases, the acts on slurmdbd as data, and the polling
+// of slurmdbd's lists. The polling uses slurm/rest.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@
 
 namespace slurm {
 
-/// Proves by complete lists that no association has the QOS as its default or its only QOS, and no QOS preempts it.
+/// Proves by complete lists that no association has the QOS as its default or only QOS, and that no QOS preempts this QOS.
 class UnusedQos final : public plan::Evidence {
  public:
   /// Returns nullopt if the QOS is used, if a list is incomplete or old, and for the QOS `normal`.
@@ -53,9 +53,9 @@ class UnusedQos final : public plan::Evidence {
 [[nodiscard]] std::string some_users(const std::vector<std::string>& users, std::string_view between = "; ");
 
 /// Creates a QOS with these settings, or changes them in an existing QOS. Several acts that create QOS share a request. Each
-/// change has a request of its own, because slurmdbd rolls back a request that contains both. Errors: kConflict if the QOS to
-/// create exists, or the QOS to change is gone or has another number; kUnsupported, with the name of the setting, if this
-/// release cannot express it; kInvalid, with the names, if slurmdbd did not store some settings.
+/// act that changes a QOS sends its own request, because slurmdbd rolls back a request with both new and existing QOS. Errors:
+/// kConflict if the QOS to create exists, or if the QOS to change is gone or has another number; kUnsupported, with the name of
+/// the setting, if this release cannot express it; kInvalid, with the names, if slurmdbd did not store some settings.
 struct WriteQos final : plan::Act {
   AccountingKey database;
   std::string name;
@@ -64,10 +64,10 @@ struct WriteQos final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Deletes a QOS. Succeeds if there is none. Errors: kExpired if the evidence is too old; kConflict if the live QOS has another
-/// number; kBusy, with a list of its users, if a live read of slurmdbd finds an association with it as default or a QOS
-/// that preempts it, if slurmdbd or the slurmctld of a known cluster has an unfinished job in it, or if it is the QOS of a
-/// partition.
+/// Deletes a QOS. Succeeds if the QOS does not exist. Errors: kExpired if the evidence is too old; kConflict if the live QOS
+/// has another number; kBusy, with a list of the users, if a live read finds a user of the QOS: an association that has it as
+/// default QOS, a QOS that preempts it, an unfinished job in slurmdbd or in the slurmctld of a known cluster, or a partition
+/// that has it as QOS.
 struct DeleteQos final : plan::Act {
   explicit DeleteQos(UnusedQos why) : evidence(std::move(why)) {}
   UnusedQos evidence;
@@ -75,12 +75,12 @@ struct DeleteQos final : plan::Act {
   [[nodiscard]] bool destructive() const override { return true; }
 };
 
-/// Creates an account or a user with its associations, or changes settings of an existing one. A setting `Association` that is
-/// false deletes that association, unless an unfinished job uses it. Writes in this order: the account or user, its
-/// associations, the coordinators of an account, the deletions. Errors: kConflict if the account or user to create exists, or
-/// if the one to change, or an association to change, is gone; kUnsupported if slurmrestd cannot address the name, restore the
-/// deleted user, or express a setting (the message names it); kBusy, with the jobs or associations that prevent the deletion of
-/// an association; kInvalid if slurmdbd did not store some settings.
+/// Creates an account or a user with its associations, or changes settings of an existing account or user. If a setting
+/// `Association` is false, deletes the association at this place, unless an unfinished job uses it. Writes in this order: the
+/// account or user, its associations, the coordinators of an account, the deletions. Errors: kConflict if the account or user
+/// to create exists, or if an object to change is gone; kUnsupported if slurmrestd cannot address the name, restore the deleted
+/// user, or express a setting (the message names it); kBusy, with the jobs or associations that prevent the deletion of an
+/// association; kInvalid if slurmdbd did not store some settings.
 struct WriteEntity final : plan::Act {
   AccountingKey database;
   accounting::EntityKind kind = accounting::EntityKind::kAccount;
@@ -90,8 +90,8 @@ struct WriteEntity final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Proves by complete lists that nobody else uses an account or a user: it has only the known associations, and an account has
-/// no child and no user.
+/// Proves by complete lists that nothing else uses an account or a user: it has only the `known` associations, and an account
+/// has neither child accounts nor users.
 class UnusedEntity final : public plan::Evidence {
  public:
   /// `known`: the associations that may be deleted with the account or user. Returns nullopt if use_of_entity() names a use, if
@@ -113,19 +113,19 @@ class UnusedEntity final : public plan::Evidence {
   std::set<accounting::Place> known_;
 };
 
-/// Returns who uses the account or user, for messages: "it has the users ann, bob", "it is the parent of account optics",
-/// "it has associations that this object has not made: chemistry@site". Returns "" if nobody does. It also returns a text if
-/// slurmdbd would delete associations of others, because it selects by `LIKE '%/NAME/%'`, where `_` is any character
-/// (as_mysql_remove_accts() and as_mysql_remove_users()).
+/// Returns who uses the account or user, for messages: "it has the users ann, bob", "it is the parent of account optics", "it
+/// has associations that this object has not made: chemistry@site". Returns "" if nobody does. Also returns a text if slurmdbd
+/// would delete associations of other accounts or users too: it selects the associations by `LIKE '%/NAME/%'`, where `_` is any
+/// character (as_mysql_remove_accts() and as_mysql_remove_users()).
 [[nodiscard]] std::string use_of_entity(accounting::EntityKind kind, std::string_view name,
                                         const std::set<accounting::Place>& known, const accounting::View& view);
 
 /// Returns why the association cannot be deleted alone, for messages, or "". slurmdbd also deletes all associations below it in
-/// the tree, and those whose names match this one's if `_` stands for any character (as_mysql_remove_assocs()).
+/// the tree, and all whose names match its name if each `_` stands for any character (as_mysql_remove_assocs()).
 [[nodiscard]] std::string use_of_association(const accounting::Association& row, const accounting::View& view);
 
-/// Deletes an account or a user with its associations. Succeeds if there is none. Errors: kExpired if the evidence is too old;
-/// kBusy if a live read finds others that use the account or user, or an unfinished job.
+/// Deletes an account or a user with its associations. Succeeds if it does not exist. Errors: kExpired if the evidence is too
+/// old; kBusy if a live read finds something else that uses the account or user, or an unfinished job.
 struct DeleteEntity final : plan::Act {
   explicit DeleteEntity(UnusedEntity why) : evidence(std::move(why)) {}
   UnusedEntity evidence;

@@ -20,7 +20,7 @@ const std::array<QosField, 1> kUserFields{{
     {kAdminLevel, "administrator_level", FieldForm::kText},
 }};
 
-// Paths are from Slurm's data_parser/*/parsers.c, PARSER_ARRAY(ASSOC). kAssociation marks an existing association: no path.
+// Paths are from Slurm's data_parser/*/parsers.c, PARSER_ARRAY(ASSOC). kAssociation has no path: it marks that the row exists.
 const std::array<QosField, 22> kAssociationFields{{
     {kAssociation, "", FieldForm::kTruth},
     {kParent, "parent_account", FieldForm::kText},
@@ -266,8 +266,8 @@ core::Result<Json> association_body(EntityKind kind, const std::string& name, co
       if (Json counts = tres_list(field.name, found, wanted); !counts.empty()) put(body, field.path, std::move(counts));
       continue;
     }
-    // An empty list changes nothing. Without the list, slurmrestd would write the inherited QOS. If the list were sent as it
-    // was read, it would replace what an administrator has added to the inherited QOS.
+    // An empty list changes nothing. If the list were omitted, slurmrestd would write the inherited QOS. If the list were sent
+    // as it was read, it would overwrite what an administrator has meanwhile added to the inherited QOS.
     if (field.name == kQosList && !wanted.contains(field.name)) {
       put(body, field.path, Json::array());
       continue;

@@ -34,12 +34,12 @@ enum class EntityKind { kAccount, kUser };
 
 /// The place of an association. All names are in lower case, except the partition's.
 struct Place {
-  std::string account;  ///< "" in the settings of an account, where this is the account itself.
+  std::string account;  ///< The account; "" in the settings of an account, which are all about this account.
   std::string partition;
   std::string cluster;
   /// Returns "site", "physics@site" or "physics/debug@site".
   [[nodiscard]] std::string text() const;
-  /// Returns the setting for a field here: "physics@site: GrpJobs".
+  /// Returns the name of the setting for a field at this place: "physics@site: GrpJobs".
   [[nodiscard]] std::string setting(std::string_view field) const;
   friend auto operator<=>(const Place&, const Place&) = default;
 };
@@ -51,21 +51,21 @@ struct Place {
 inline constexpr std::string_view kDescription = "Description";
 inline constexpr std::string_view kOrganization = "Organization";
 inline constexpr std::string_view kAdminLevel = "AdminLevel";
-/// True: the association exists. This is the only setting whose reset deletes something.
+/// True: the association exists. This is the only setting that deletes something when it is reset to its default.
 inline constexpr std::string_view kAssociation = "Association";
 /// The parent of an account. The default is kRoot.
 inline constexpr std::string_view kParent = "Parent";
-/// True: the association's account is its user's default in its cluster. Slurm clears this when another default is set.
+/// True: this account is the user's default in this cluster. Slurm clears the setting when the user gets another default.
 inline constexpr std::string_view kDefaultAccount = "Default";
 /// The coordinators of the account itself, without those of the accounts above it.
 inline constexpr std::string_view kCoordinators = "Coordinators";
 inline constexpr std::string_view kDefaultQos = "DefaultQOS";
-/// The list of QOS that the association may use. Empty: what its parent may use.
+/// The list of QOS that the association may use. An empty list allows the QOS that its parent may use.
 inline constexpr std::string_view kQosList = "QOS";
 inline constexpr std::string_view kFairShare = "FairShare";
 
-/// Description, Organization, Coordinators. slurmdbd stores no account without a description or an organization:
-/// slurm::WriteEntity writes the name of the account instead of "", as sacctmgr does.
+/// Description, Organization, Coordinators. slurmdbd stores no account whose description or organization is "". So instead of
+/// "", slurm::WriteEntity writes the name of the account, as sacctmgr does.
 extern const std::array<QosField, 3> kAccountFields;
 /// AdminLevel: "None", "Operator" or "Administrator".
 extern const std::array<QosField, 1> kUserFields;
@@ -91,11 +91,11 @@ struct Entity {
 /// Returns why slurmrestd or slurmdbd cannot address an account or user of this name, or "".
 [[nodiscard]] std::string entity_name_problem(EntityKind kind, std::string_view name);
 
-/// Returns the body of an association for POST associations. `found`: its settings now, without place; empty for a new one.
-/// `wanted`: the settings to change, without place. The body contains all TRES limits and the list of QOS. If a request omits
-/// them, slurmrestd clears the limits and stores inherited QOS as the association's own. The body names the parent only if the
-/// parent changes, because slurmdbd otherwise skips all other changes. Error: kUnsupported, with the name of a setting that
-/// cannot be written.
+/// Returns the body of an association for POST associations. `found`: the present settings of the association, empty if it is
+/// new. `wanted`: the settings to change. The names in both maps have no place. The body contains all TRES limits and the list
+/// of QOS: if a request omits them, slurmrestd clears the limits and stores inherited QOS as the association's own. The body
+/// names the parent only if the parent changes, because slurmdbd otherwise skips all other changes. Error: kUnsupported, with
+/// the name of a setting that slurmrestd cannot write.
 [[nodiscard]] core::Result<core::Json> association_body(EntityKind kind, const std::string& name, const Place& place,
                                                         const Settings& found, const Settings& wanted);
 /// Returns the settings at a place. Their names no longer contain the place.

@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 
 const Place kInPhysics{"physics", "", "site"};
 
-/// Returns the association that slurmrestd answers with after it has stored this body for a new association.
+/// Stores `body` as a new association, and returns the association as slurmrestd would then report it.
 std::shared_ptr<const Association> stored(const Json& body) {
   const auto decoded = decode_associations(Json{{"associations", Json::array({body})}, {"errors", Json::array()}}.dump());
   if (!decoded || decoded->rows.empty()) {

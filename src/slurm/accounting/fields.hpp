@@ -14,7 +14,7 @@ inline constexpr std::string_view kUsageFactor = "UsageFactor";
 
 /// Returns the value that the field has in a new object.
 [[nodiscard]] core::Json default_of(const QosField& field);
-/// Returns the value of a field without a number: kUnlimited for a limit, else kDefault.
+/// Returns the value that means "no number is set" in this field: kUnlimited for a limit, else kDefault.
 [[nodiscard]] core::Json none_of(const QosField& field);
 [[nodiscard]] core::Json list_json(std::set<std::string> words);
 /// Returns the number, or `none` if it is unset or infinite.

@@ -30,7 +30,7 @@ struct Polled {
   core::MonoTime settled{core::Duration{-1}};  ///< When the outcome of the last write is final. See Lists::wrote.
   core::Duration pause{0};                     ///< How long to wait after the last failure, with jitter.
   bool asking = false;
-  bool soon = false;       ///< A write has asked for another poll.
+  bool soon = false;       ///< A write has requested another poll.
   std::uint64_t turn = 0;  ///< Counts how often polling was stopped. An answer to a request from before a stop is ignored.
   int failures = 0;        ///< The number of failures in a row.
 };

@@ -1,10 +1,10 @@
-// The lists of an accounting database as last read by polls, each with its own completeness and age.
+// The lists of an accounting database, as polls last read them. Each list has its own completeness and age.
 //
 //   if (clusters.lists("db")->qos().health == Rows<...>::Health::kComplete) ...
 //
-// slurmdbd does not report what changed, so each list is read whole. Each has its own pace, so that a long list (associations)
-// does not delay a short one (QOS). Unknown is not empty: a list that was never read is kNone, and a failed poll keeps the rows
-// as kStale.
+// slurmdbd does not report what changed, so each poll reads a whole list. Each list is polled at its own pace, so that a long
+// list (associations) does not delay a short one (QOS). Unknown is not empty: a list that was never read is kNone, and after a
+// failed poll the list keeps its rows as kStale.
 #pragma once
 
 #include <functional>
@@ -19,8 +19,8 @@
 namespace slurm::accounting {
 
 struct ListsOptions {
-  /// The time between the starts of two polls of the QOS or the associations, which have the limits. All polls at rest, and the
-  /// requests of the controller of Accountings, are fewer than 240 requests a minute.
+  /// The time between the starts of two polls, for the QOS and for the associations, which have the limits. At rest, all polls
+  /// and the requests of the Accounting controller together are fewer than 240 requests a minute.
   core::Duration period{800};
   core::Duration names_period{1500};  ///< The period of accounts and users, which have few settings themselves.
   core::Duration seldom{30000};       ///< The period of TRES and clusters, which only a configuration or a new cluster changes.
@@ -52,14 +52,14 @@ class Lists {
   void stop();
   /// Polls only these lists; before the first call, all lists. The rows of the other lists remain and become stale.
   void want(std::set<List> lists);
-  /// Call it after a write. The next poll starts when four times the last poll's duration have passed since its start, or after
-  /// a failure when the backoff ends. A poll under way does not count, because it may have been answered before the write.
+  /// Call it after a write. The next poll starts once 4 times the last poll's duration have passed since the last poll's start,
+  /// or after a failure when the backoff ends. A poll under way does not count, because its answer may be older than the write.
   void poll_soon(List list);
-  /// Polls all lists more often for the next two seconds (ListsOptions::often_for), because somebody waits for them.
+  /// Polls all lists more often for the next two seconds (ListsOptions::often_for). Call it while something waits for a change.
   void poll_often();
   /// Makes all lists stale until a poll that starts later has read them.
   void mark_stale();
-  /// Records that a write is final at `when`: no poll that started earlier makes a stale list complete. See Poller::wrote.
+  /// Records that a write is final at `when`. A poll that started earlier never makes a stale list complete. See Poller::wrote.
   void wrote(List list, core::MonoTime when);
   /// The progress of the polls of a list. Gates wait for it.
   struct Progress {

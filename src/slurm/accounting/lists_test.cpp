@@ -126,7 +126,7 @@ TEST_F(ListsTest, AtRestAMinuteHasFewerThan240Requests) {
   const int before = all();
   const int limits = asked("associations"), names = asked("users");
   loop.advance(60s);
-  // The controller of Accountings also asks each slurmrestd for the clusters, every 45 s: up to 2 more requests a minute.
+  // The controller of Accountings also asks each slurmrestd for the clusters every 45 s, which adds up to 2 requests a minute.
   EXPECT_LT(all() - before + 2, 240);
   EXPECT_GE(asked("associations") - limits, 70) << "a changed limit is seen within a second";
   EXPECT_GE(asked("users") - names, 38) << "a changed level is reverted within two seconds";
@@ -148,7 +148,7 @@ TEST_F(ListsTest, AfterAWriteAPollComesThatBeganAfterIt) {
   loop.advance(100ms);
   EXPECT_GE(lists.qos().requested_at, written);
   EXPECT_LT(lists.users().requested_at, written);
-  // The poll under way may have been answered before the write.
+  // slurmdbd may have answered the poll under way before the write.
   http.held = "/qos/";
   loop.advance(2s);
   const core::MonoTime again = loop.clock().mono();

@@ -59,7 +59,7 @@ struct User {
 /// An account in a cluster, or a user in an account, optionally for one partition.
 struct Association {
   std::int64_t id = 0;                            ///< slurmrestd of 24.11 reports 0 for every association.
-  std::string cluster, account, user, partition;  ///< `user` and `partition` may be "".
+  std::string cluster, account, user, partition;  ///< `user` and `partition` can be "".
   std::string parent_account, default_qos, comment;
   std::vector<std::string> qos;  ///< The QOS that the association may use.
   std::int64_t shares = 0;       ///< The value that Slurm calls fairshare.
@@ -74,9 +74,9 @@ struct Association {
 /// The QOS and the association of an accounting database that a job uses.
 struct JobUse {
   std::int64_t id = 0;
-  std::string cluster, qos, account, user, partition;  ///< `qos` and `partition` of a job that waits may be lists.
+  std::string cluster, qos, account, user, partition;  ///< `qos` and `partition` of a waiting job can be lists.
   std::set<std::string> states{};
-  /// Counts COMPLETING jobs, because Slurm may still requeue them (for their exit code, or as jobs of scrontab).
+  /// True also for a COMPLETING job, because Slurm can still requeue it (because of its exit code, or as a job of scrontab).
   [[nodiscard]] bool unfinished() const {
     return states.contains("PENDING") || states.contains("RUNNING") || states.contains("SUSPENDED") ||
            states.contains("COMPLETING");
@@ -92,7 +92,7 @@ struct Cluster {
   friend bool operator==(const Cluster&, const Cluster&) = default;
 };
 [[nodiscard]] core::Json to_json(const Cluster& cluster);
-/// Reads what to_json wrote.
+/// Parses the output of to_json().
 [[nodiscard]] Cluster read_cluster(const core::Json& json);
 
 }  // namespace slurm::accounting

@@ -435,7 +435,7 @@ core::Result<Json> qos_body(const std::string& name, const Settings& found, cons
         put(body, field.path, value);
         break;
       default:
-        // A limit that is not set, and is not to be set, can be omitted.
+        // An unset limit that the request does not set can be omitted.
         if (changes || value.is_number()) put(body, field.path, number_json(field, value));
     }
   }

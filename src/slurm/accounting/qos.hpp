@@ -21,8 +21,8 @@ namespace slurm::accounting {
 /// Slurm's built-in QOS. It always exists and is never deleted.
 inline constexpr std::string_view kNormalQos = "normal";
 
-/// Maps settings to their values. A limit that is lifted is kUnlimited. A value that Slurm chooses is kDefault. Times are in
-/// the unit of their field. Lists are sorted.
+/// Maps the names of settings to their values. kUnlimited means that there is no limit. kDefault means that Slurm chooses the
+/// value. Times are in the unit of their field. Lists are sorted.
 using Settings = std::map<std::string, core::Json, std::less<>>;
 inline constexpr std::string_view kUnlimited = "unlimited";
 inline constexpr std::string_view kDefault = "default";
@@ -63,15 +63,15 @@ struct Word {
 extern const std::array<Word, 12> kQosFlags;
 extern const std::array<Word, 5> kPreemptModes;
 
-/// Returns the field of a setting of a QOS, an account or a user ("GrpTRES" of "GrpTRES/cpu"), or null if there is none. For a
-/// setting with a place ("site: GrpTRES/cpu"), returns the field of an association.
+/// Returns the field to which a setting of a QOS, an account or a user belongs ("GrpTRES" for "GrpTRES/cpu"), or null if there
+/// is none. For a setting with a place ("site: GrpTRES/cpu"), returns the field of an association.
 [[nodiscard]] const QosField* field_of(std::string_view setting);
-/// Returns the TRES of a setting: "gres/gpu" of "GrpTRES/gres/gpu". Returns "" if it has none.
+/// Returns the TRES of a setting: "gres/gpu" for "GrpTRES/gres/gpu". Returns "" for a setting without a TRES.
 [[nodiscard]] std::string_view tres_of(std::string_view setting);
 /// Returns the value that the setting has in a new object. Requires that field_of(setting) is not null.
 [[nodiscard]] core::Json default_of(std::string_view setting);
 
-/// Returns the settings of the QOS. Missing settings have their defaults.
+/// Returns the settings of the QOS. A setting that the result does not contain has its default value.
 [[nodiscard]] Settings settings_of(const Qos& qos);
 /// Returns the value of a setting, or its default if `settings` lacks it.
 [[nodiscard]] core::Json value_of(const Settings& settings, std::string_view setting);
@@ -86,23 +86,23 @@ struct Difference {
 /// stores them in lower case.
 [[nodiscard]] std::vector<Difference> differences(const Settings& wanted, const Settings& found);
 
-/// Returns the body of POST qos: `found` with `wanted` merged over it. Omits unset limits, but never the flags and the preempt
-/// mode, because Slurm would clear them. Errors name a setting: kUnsupported (slurmrestd cannot write it), kInvalid (unknown).
+/// Returns the body of POST qos: `found`, overwritten by `wanted`. Omits unset limits. Always has the flags and the preempt
+/// mode: else Slurm clears them. Errors, with a setting: kUnsupported (slurmrestd cannot write it), kInvalid (unknown).
 [[nodiscard]] core::Result<core::Json> qos_body(const std::string& name, const Settings& found, const Settings& wanted,
                                                 std::string_view data_parser);
 
-/// Reads a QOS from JSON in the spelling of the data_parser `version`, or of any if "". Ignores members that are null, or are
+/// Reads a QOS from JSON in the spelling of the data_parser `version` ("": of any). Ignores members that are null, or are
 /// {"set": false} and not infinite. Error: kInvalid, with the path of every unknown or wrong member.
 [[nodiscard]] core::Result<Settings> read_qos(const core::Json& config, std::string_view version = "");
 
 /// Returns the name in lower case. Names of QOS, accounts and users are case-insensitive in Slurm.
 [[nodiscard]] std::string folded(std::string_view name);
-/// Reports whether a list with commas between its names has this name. Upper and lower case are equal.
+/// Reports whether a comma-separated list contains this name. Ignores case.
 [[nodiscard]] bool listed(std::string_view list, std::string_view name);
 
 /// Returns why slurmrestd would misread the name of a QOS, or "". slurmrestd converts the parts of a request's path to values:
-/// `007` becomes the number 7, and `on` becomes true (data_convert_type() in Slurm's src/common/data.c). In a list of QOS, it
-/// reads a number as the id of a QOS.
+/// `007` becomes the number 7, and `on` becomes true (data_convert_type() in Slurm's src/common/data.c). In a list of QOS,
+/// slurmrestd reads a number as the id of a QOS.
 [[nodiscard]] std::string qos_name_problem(std::string_view name);
 
 }  // namespace slurm::accounting

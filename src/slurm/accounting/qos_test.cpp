@@ -14,7 +14,7 @@ namespace {
 using core::Json;
 using ::testing::HasSubstr;
 
-/// Returns the settings of the QOS that slurmrestd answers with after it has stored this body.
+/// Stores `body` as a QOS, and returns the settings of the QOS that slurmrestd would then report.
 Settings stored(const Json& body) {
   Json row = body;
   row["id"] = 7;
@@ -112,7 +112,7 @@ TEST(Qos, SettingsHaveFields) {
   for (const char* none : {"GrpTRES", "GrpJobs/cpu", "Nothing", ""}) EXPECT_EQ(field_of(none), nullptr) << none;
 }
 
-// slurmrestd parses the names in the first list as numbers, infinity, NaN, truth values or null.
+// slurmrestd reads the names in the first list as numbers, infinity, NaN, truth values or null.
 TEST(Qos, NamesThatSlurmrestdTakesForOtherValues) {
   for (const char* name : {"007", "7", "1e3", "0x1f", "inf", "nan", "t", "On", "no", "off", "null", "~"})
     EXPECT_NE(qos_name_problem(name), "") << name;

@@ -1,4 +1,4 @@
-// The lists of an accounting database as they were last read. Data only: lists.hpp polls them.
+// The lists of an accounting database as they were last read. This header only defines the data; lists.hpp polls the lists.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ template <class Key, class Row>
 struct Rows {
   enum class Health {
     kNone,      ///< The list was never read.
-    kStale,     ///< The rows may be old: the last poll failed, or nothing was read since Lists::mark_stale().
+    kStale,     ///< The rows can be old: the last poll failed, or nothing was read since Lists::mark_stale().
     kComplete,  ///< The last poll read all rows.
   };
   Health health = Health::kNone;

@@ -54,7 +54,7 @@ struct QueuedJob {
 struct Share {
   std::string cluster;
   bool is_user = false;
-  std::string name;    ///< The name of the user, or of the account if it is the association of an account.
+  std::string name;    ///< The name of the user. For the association of an account, the name of the account.
   std::string parent;  ///< The parent account; for a user, the account of the association.
   std::string partition;
   std::optional<double> usage;                              ///< The fraction of the parent's usage, from 0 to 1.
@@ -63,7 +63,7 @@ struct Share {
   friend bool operator==(const Share&, const Share&) = default;
 };
 
-/// A partition, with the settings that can keep jobs waiting.
+/// A partition, with the settings that can make jobs wait.
 struct PartitionRules {
   std::string name, state;
   std::string qos;  ///< The QOS whose limits apply to all jobs of the partition; "": none.

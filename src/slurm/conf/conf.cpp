@@ -119,7 +119,7 @@ std::string_view nearest(Names names, std::string_view key) {
   return best;
 }
 
-/// Replaces the key by Slurm's spelling. Reports a key that is not known.
+/// Replaces the key by Slurm's spelling of the key. Reports an unknown key.
 void settle_key(Setting& setting, Names names, std::string_view what, std::vector<Problem>& problems) {
   if (const std::string_view known = find_name(names, setting.key); !known.empty()) {
     setting.key = known;
@@ -144,7 +144,7 @@ bool whole_number(std::string_view value) {
 /// Reports values that Slurm's parser refuses, because slurmctld would answer the reconfigure only with "Unspecified error".
 void check_value(const Setting& setting, Names numbers, std::vector<Problem>& problems) {
   static const auto kWords = std::to_array<std::string_view>({"yes", "no", "up", "down", "true", "false", "1", "0"});
-  if (setting.value.empty()) return;  // split_words has reported it, or it is empty on purpose: Key=""
+  if (setting.value.empty()) return;  // split_words has reported it, unless the user wrote Key="" on purpose.
   if (!find_name(numbers, setting.key).empty() && !whole_number(setting.value)) {
     problems.push_back({setting.line, setting.key, "\"" + setting.value + "\" is not a whole number"});
   } else if (!find_name(kYesNo, setting.key).empty() &&
@@ -184,7 +184,7 @@ bool over_subscribe(std::string_view value) {
 /// Reports values for which slurmctld would refuse the partition, and therefore the whole file.
 void check_partition_value(const Setting& setting, std::vector<Problem>& problems) {
   static const auto kStates = std::to_array<std::string_view>({"UP", "DOWN", "DRAIN", "INACTIVE"});
-  if (setting.value.empty()) return;  // reported already
+  if (setting.value.empty()) return;  // split_words has already reported the empty value.
   const auto tell = [&](std::string_view what) {
     problems.push_back({setting.line, setting.key, "\"" + setting.value + "\" is not " + std::string(what)});
   };
@@ -254,7 +254,7 @@ std::vector<Setting> split_words(std::string_view text, int line, std::vector<Pr
   return out;
 }
 
-/// Returns the text before a comment. A # begins a comment if an even number of backslashes precede it.
+/// Returns the text before a comment. A # begins a comment if it follows an even number of backslashes, or none.
 std::string_view without_comment(std::string_view line) {
   std::size_t backslashes = 0;
   for (std::size_t i = 0; i < line.size(); ++i) {
@@ -264,8 +264,8 @@ std::string_view without_comment(std::string_view line) {
   return line;
 }
 
-/// Returns the position of the backslash that continues the line: the last of an odd number of them, followed only by blanks.
-/// npos if the line is not continued.
+/// Returns the position of the backslash that continues the line. It must be the last of an odd number of backslashes, followed
+/// only by blanks. Returns npos if the line is not continued.
 std::size_t continuation(std::string_view line) {
   line = line.substr(0, line.find_last_not_of(kBlanks) + 1);
   const std::size_t last_other = line.find_last_not_of('\\');
@@ -284,7 +284,7 @@ std::string without_escapes(std::string_view text) {
 }
 
 /// Returns the lines with their numbers, as Slurm's parse_config.c reads them: removes comments, then joins a line that ends
-/// with a backslash with the next one, then removes escapes. A joined line has the number of its first line.
+/// with a backslash and the line below it, then removes escapes. A joined line has the number of its first line.
 std::vector<std::pair<int, std::string>> logical_lines(std::string_view text) {
   std::vector<std::pair<int, std::string>> out;
   int number = 0;
@@ -475,7 +475,7 @@ Parsed parse(Kind kind, std::string_view text) {
       continue;
     }
     std::vector<Setting> settings = split_words(content, number, out.problems);
-    // A record has all settings that follow it on its line.
+    // A record contains all settings that follow the record's key on the line.
     const auto record = kind != Kind::kSlurm ? settings.end() : std::ranges::find_if(settings, [](const Setting& setting) {
       return one_of(kRecordKeys, setting.key);
     });
@@ -512,7 +512,8 @@ Merged merge(const Conf& base, const Conf& user, Kind kind) {
     } else if (auto why = why_owned(kind, head.key)) {
       out.problems.push_back({head.line, head.key, std::move(*why)});
     } else if (same(head.key, "SelectType") && !same(head.value, "select/cons_tres")) {
-      // Else create_dynamic_reg_node and delete_nodes in node_mgr.c fail: "only compatible with select/cons_tres".
+      // With another SelectType, create_dynamic_reg_node and delete_nodes in node_mgr.c fail: "only compatible with
+      // select/cons_tres".
       out.problems.push_back(
           {head.line, head.key,
            "\"" + head.value + "\" does not let workers register by themselves; only select/cons_tres does"});
@@ -528,8 +529,8 @@ Merged merge(const Conf& base, const Conf& user, Kind kind) {
 }
 
 const std::vector<std::string_view>& restart_keys() {
-  // A reconfigure does not change these keys, because the new slurmctld process takes over the sockets and identity of the old
-  // one: slurm.conf(5), scontrol(1) "reconfigure".
+  // A reconfigure does not change these keys: the new slurmctld process takes over the sockets and the identity of the old
+  // process (slurm.conf(5); scontrol(1), "reconfigure").
   static const std::vector<std::string_view> keys{"AuthType",          "ClusterName",   "CredType",      "HashPlugin",
                                                   "SlurmUser",         "SlurmctldHost", "SlurmctldPort", "SlurmdPort",
                                                   "StateSaveLocation", "TLSType"};

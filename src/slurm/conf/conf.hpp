@@ -4,9 +4,9 @@
 //   conf::Merged merged = conf::merge(base, user.conf);
 //   std::string text = merged.conf.render();
 //
-// The syntax follows slurm.conf(5) and Slurm's parse_config.c; tests/conformance/slurm compares it with Slurm. Keys are
-// case-insensitive. A line contains settings, and at most one record at its end. A record begins with one of the keys NodeName,
-// NodeSet, PartitionName, DownNodes, FrontendName and PowerAction.
+// The syntax follows slurm.conf(5) and Slurm's parse_config.c; tests/conformance/slurm compares this parser with Slurm's. Keys
+// are case-insensitive. A line contains settings, and at most one record at its end. A record begins with one of the keys
+// NodeName, NodeSet, PartitionName, DownNodes, FrontendName and PowerAction.
 //
 // Folder src/slurm/conf: configuration files of Slurm as a model. No I/O. Uses core.
 #pragma once
@@ -40,7 +40,7 @@ struct Problem {
   int line = 0;
   std::string key;
   std::string message;
-  bool fatal = true;                      ///< False: only slurmctld can judge it (an unknown key that resembles no known one).
+  bool fatal = true;                      ///< False: only slurmctld can judge it (an unknown key, unlike any known key).
   [[nodiscard]] std::string str() const;  ///< "line 3: MinJobAge: "5m" is not a whole number".
 };
 
@@ -51,7 +51,7 @@ class Conf {
   [[nodiscard]] std::vector<std::string> get_all(std::string_view key) const;
   /// Returns the record of this kind and name, or null.
   [[nodiscard]] const Entry* record(std::string_view kind, std::string_view name) const;
-  /// Replaces all settings of this key by one, at the place of the first. Adds a setting if there is none.
+  /// Replaces all settings of this key by one setting, at the place of the first one. Adds a setting if there is none.
   void set(std::string_view key, std::string value);
   void add(Entry entry) { entries_.push_back(std::move(entry)); }
   /// Adds a setting even if the key exists (Prolog, Epilog).
@@ -72,7 +72,7 @@ struct Parsed {
   Conf conf;
   std::vector<Problem> problems;
 };
-/// Reads everything that it can and reports every problem. Refuses `Include`, because slurmctld would not find that file.
+/// Parses as much as it can, and reports every problem. Refuses `Include`, because slurmctld would not find the included file.
 Parsed parse(Kind kind, std::string_view text);
 
 struct Merged {
@@ -90,7 +90,7 @@ Merged merge(const Conf& base, const Conf& user, Kind kind = Kind::kSlurm);
 const std::vector<std::string_view>& restart_keys();
 
 /// Checks the "Key=Value ..." words of slurmd's --conf (slurmd(8), NODE PARAMETERS): known keys, no NodeName, double quotes
-/// only. Returns the settings as read. A problem is fatal if no slurmd would start with it. Keys that a newer slurmd may know,
+/// only. Returns the settings as read. A problem is fatal if no slurmd would start with it. Keys that a newer slurmd can know,
 /// and keys that slurmd ignores, are not fatal.
 struct NodeConf {
   std::vector<Setting> settings;

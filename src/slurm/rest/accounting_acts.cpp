@@ -11,9 +11,9 @@ namespace {
 using core::ErrorCode;
 using plan::ActResult;
 
-/// If the reply of a write was lost, its outcome is final at the later of two times: kWriteSettled after the client gave up,
+/// If the reply of a write was lost, the outcome is final at the later of two times: kWriteSettled after the client gave up,
 /// and kLongestAccountingWrite after the write was sent. slurmrestd does not notice that the client gave up, and its own
-/// timeout is a little longer.
+/// timeout is a little longer than the client's.
 constexpr core::Duration kWriteSettled{3000};
 constexpr core::Duration kLongestAccountingWrite{11000};
 
@@ -60,8 +60,8 @@ void AccountingActs::begin(Work work, std::function<void(const WorkPtr&)> then) 
 void AccountingActs::fail(const WorkPtr& work, core::Error error) {
   ActResult result{std::unexpected(std::move(error)), {}};
   const core::Retry retry = core::retry_of(result.value.error().code);
-  // If the contents of slurmdbd have changed since the last poll, the next plan needs newer lists. With the current lists, it
-  // would only repeat the act.
+  // If the contents of slurmdbd have changed since the last poll, the next plan needs newer lists. A plan over the current
+  // lists would only repeat the act.
   const bool newer = work->wrote || retry == core::Retry::kDecideAnew;
   const core::MonoTime now = loop.clock().mono();
   const core::MonoTime settled = std::max(now + kWriteSettled, work->wrote.value_or(now) + kLongestAccountingWrite);

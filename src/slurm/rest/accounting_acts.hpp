@@ -1,7 +1,7 @@
 // The parts that all acts on an accounting database share: their start, their end with gates, and the batches of writes.
 //
-// Folder src/slurm/rest: clients of slurmrestd, all that differs between releases, and the target of acts. Uses net; the
-// target also uses slurm/snapshot.
+// Folder src/slurm/rest: clients of slurmrestd, the code that depends on Slurm's release, and the targets that carry out acts.
+// Uses net. The targets also use slurm/snapshot.
 #pragma once
 
 #include <functional>
@@ -73,10 +73,10 @@ class AccountingActs : public std::enable_shared_from_this<AccountingActs> {
     };
   }
 
-  /// Calls `then` in a later turn of the loop. Instead fails the act with kUnavailable if one of its lists is incomplete then.
+  /// Calls `then` in a later loop iteration, or fails the act with kUnavailable if one of its lists is incomplete by then.
   void begin(Work work, std::function<void(const WorkPtr&)> then);
   void fail(const WorkPtr& work, core::Error error);
-  /// Ends the act with `value`. Its gates wait for the next polls of the lists, because the current lists may be older
+  /// Ends the act with `value`. The act's gates wait for the next polls of the lists, because the current lists can be older
   /// than the write.
   void succeed(const WorkPtr& work, core::Json value);
   /// Notes that a write is sent now.

@@ -18,7 +18,7 @@ void get(Connection& connection, std::string path, Connection::ListDecoder<Row> 
   connection.get_table<Row>(std::move(path), {}, std::move(decoder), rows, Scope::kAccounting);
 }
 
-/// Reads a list. `query` is the member of Spelling that has the query, because it depends on the data_parser.
+/// Reads a list. `query` points to the member of Spelling with the query, because the query depends on the data_parser.
 template <class Row>
 void get_with(Connection* connection, std::string path, std::string_view Spelling::*query, Connection::ListDecoder<Row> decoder,
               AccountingClient::Done<Row> done) {

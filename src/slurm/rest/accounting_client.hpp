@@ -20,7 +20,7 @@ namespace slurm {
 class Connection;
 
 /// Calls `done` and reports errors as Client does, and kUnsupported if slurmrestd has not loaded openapi/slurmdbd. slurmdbd's
-/// lists have no update_time, so each is read whole.
+/// lists have no update_time, so each call reads the whole list.
 class AccountingClient {
  public:
   template <class Row>
@@ -37,7 +37,7 @@ class AccountingClient {
   void accounts(Done<accounting::Account> done);
   void users(Done<accounting::User> done);
   void associations(Done<accounting::Association> done);
-  /// Reads the associations, each with only the limits and QOS that are set on itself, none that it inherits.
+  /// Reads the associations. Each has only the limits and QOS that are set on itself, and none that it inherits.
   void own_associations(Done<accounting::Association> done);
   void clusters(Done<accounting::Cluster> done);
   /// Reads the jobs in the QOS `id` and in this state ("running") from slurmdbd, which lacks jobs held since submission.
@@ -56,33 +56,33 @@ class AccountingClient {
     std::string name;
     accounting::Settings found, wanted;
   };
-  /// Creates several QOS, or changes one. slurmdbd rolls back a request that contains new and existing QOS. Read them back
-  /// afterwards, because slurmdbd reports success even if it stores less.
+  /// Creates several QOS, or changes one. slurmdbd rolls back a request that contains new and existing QOS. The caller must
+  /// read the QOS back afterwards, because slurmdbd reports success even if it stores less.
   void write_qos(std::vector<QosWrite> writes, std::function<void(core::Result<void>)> done);
   /// Deletes a QOS. slurmdbd also removes it from the lists of associations.
   void delete_qos(const std::string& name, std::function<void(core::Result<void>)> done);
 
-  // Accounts, users and associations. slurmdbd carries out a request as a whole, or not at all. Read the objects back
-  // afterwards, because slurmdbd reports success even if it stores less.
+  // Accounts, users and associations. slurmdbd carries out a request as a whole, or not at all. The caller must read the
+  // objects back afterwards, because slurmdbd reports success even if it stores less.
 
-  /// Creates accounts, without associations, or replaces their fields. Coordinators that are absent are removed. Those of the
-  /// accounts above must be present, because slurmrestd would try to remove them as well.
+  /// Creates accounts, without associations, or replaces their fields. Removes coordinators that are absent in `accounts`. The
+  /// coordinators of the accounts above must be present, because slurmrestd would try to remove them as well.
   void write_accounts(const std::vector<accounting::Account>& accounts, std::function<void(core::Result<void>)> done);
   struct UserWrite {
     std::string name, admin_level;
   };
-  /// Creates users, without associations, or changes them. slurmdbd ignores users that were deleted and whose records it keeps:
-  /// for them, see restore_user.
+  /// Creates users, without associations, or changes them. slurmdbd ignores a deleted user whose record it keeps. For such a
+  /// user, call restore_user.
   void write_users(const std::vector<UserWrite>& users, std::function<void(core::Result<void>)> done);
   /// Creates a user with an association. Also works for a user that was deleted before.
   void restore_user(const UserWrite& user, const accounting::Place& place, std::function<void(core::Result<void>)> done);
-  /// Accounts to put into clusters, below one account. `parent` may be "", which means root.
+  /// Accounts that get associations in clusters, below the account `parent`. If `parent` is "", that account is root.
   struct AccountAssociations {
     std::vector<std::string> accounts, clusters;
     std::string parent;
   };
-  /// Creates the associations of accounts that exist. POST associations cannot do this: slurmdbd takes the empty user in the
-  /// row of an account for a user, and puts it below root (as_mysql_add_assocs()). Error: kInvalid if the parent is absent.
+  /// Creates the associations of existing accounts. POST associations cannot do this: slurmdbd treats an account's row as that
+  /// of a user with an empty name, and puts it below root (as_mysql_add_assocs()). Error: kInvalid if the parent is absent.
   void add_account_associations(const AccountAssociations& add, std::function<void(core::Result<void>)> done);
   /// An association to write: see accounting::association_body.
   struct AssociationWrite {
@@ -93,9 +93,9 @@ class AccountingClient {
   };
   /// Creates associations of users, or changes associations. Sends nothing if association_body fails, and returns its error.
   void write_associations(const std::vector<AssociationWrite>& writes, std::function<void(core::Result<void>)> done);
-  /// Deletes an account or a user with its associations. slurmdbd may delete associations of others: see use_of_entity().
+  /// Deletes an account or a user with its associations. slurmdbd can also delete associations of others: see use_of_entity().
   void delete_entity(accounting::EntityKind kind, const std::string& name, std::function<void(core::Result<void>)> done);
-  /// Deletes an association. slurmdbd may delete others as well: see use_of_association().
+  /// Deletes an association. slurmdbd can also delete other associations: see use_of_association().
   void delete_association(const accounting::Association& row, std::function<void(core::Result<void>)> done);
 
  private:

@@ -38,8 +38,8 @@ class QosActs final : public AccountingActs {
           });
   }
 
-  /// `asked`: when the act arrived. Its evidence must be good at that time. While the act waits for its turn, the evidence may
-  /// become too old. That does no harm, because the act reads everything live when it runs.
+  /// `asked`: when the act arrived. The evidence must be valid at that time. It may expire while the act waits for earlier
+  /// acts, because the act reads everything live when it runs.
   void remove(const std::shared_ptr<const DeleteQos>& act, core::MonoTime asked, Done done) {
     const std::string name = act->evidence.name();
     begin({act->evidence.database(), {accounting::List::kQos}, "delete QOS " + name, std::move(done)},
@@ -67,7 +67,7 @@ class QosActs final : public AccountingActs {
     std::shared_ptr<const WriteQos> act;
     accounting::Settings found{};  ///< The settings in slurmdbd before the write.
   };
-  /// Writes of one database that are carried out together: they share the reads, and the new QOS share a request.
+  /// Writes of one database that are carried out together. They share the reads, and the new QOS share a request.
   struct Batch {
     AccountingKey database;
     std::vector<Write> writes;
@@ -120,7 +120,7 @@ class QosActs final : public AccountingActs {
           changed.push_back(std::move(each));
         }
       } else {
-        // sacctmgr makes the name the description of a new QOS.
+        // As in sacctmgr, the name is the default description of a new QOS.
         each.found = {{"Description", each.act->name}};
         created.push_back(std::move(each));
       }
@@ -158,14 +158,14 @@ class QosActs final : public AccountingActs {
                   }));
   }
 
-  /// Reads back what was written, after the last reply.
+  /// After the last reply, reads back what was written.
   void answered(const BatchPtr& batch) {
     if (--batch->open > 0) return;
     if (batch->writes.empty()) return next_batch(batch->database);
     read(batch, &QosActs::compare);
   }
 
-  /// Compares the stored QOS, because slurmdbd reports success for some writes that it drops in whole or in part.
+  /// Compares the wanted with the stored QOS, because slurmdbd reports success for some writes that it drops wholly or partly.
   void compare(const BatchPtr& batch, const QosRows& rows) {
     for (const Write& each : std::exchange(batch->writes, {})) {
       const std::optional<accounting::Qos> live = find_qos(rows, each.act->name);
@@ -206,8 +206,8 @@ class QosActs final : public AccountingActs {
     }));
   }
 
-  /// Asks each slurmctld for jobs and partitions with the QOS, and then slurmdbd. slurmdbd also knows the jobs of clusters that
-  /// the operator does not know. It has no record of a job that never became eligible.
+  /// Asks each slurmctld for jobs and partitions with the QOS, and then asks slurmdbd. slurmdbd also knows the jobs of clusters
+  /// that the operator does not know, but has no record of a job that never became eligible.
   void look_at_jobs(const WorkPtr& work, const std::string& name, std::int64_t id) {
     with_jobs(work->database, [this, work, name, id](const core::Result<Jobs>& jobs) {
       if (!jobs) return fail(work, jobs.error());
@@ -215,8 +215,8 @@ class QosActs final : public AccountingActs {
     });
   }
 
-  /// Fails the act if it is about the QOS of a partition, because slurmctld does not start with a partition whose QOS slurmdbd
-  /// does not have (_build_single_partitionline_info() in its read_config.c).
+  /// Fails the act if a partition has the QOS, because slurmctld does not start if slurmdbd lacks the QOS of a partition
+  /// (_build_single_partitionline_info() in slurmctld's read_config.c).
   void look_at_partitions(const WorkPtr& work, const std::string& name, std::int64_t id, std::vector<ClusterKey> left) {
     if (left.empty()) return look_at_records(work, name, id, {"suspended", "pending", "running"});
     const ClusterKey cluster = std::move(left.back());
@@ -279,13 +279,14 @@ class QosActs final : public AccountingActs {
 };
 
 /// Runs the writes of a database together, but each deletion alone. A deletion checks who uses the object, and no write may
-/// begin to use the object meanwhile. Two deletions at once could delete both QOS of an association that allows two QOS.
+/// begin to use the object meanwhile. Two deletions at once could delete both QOS of an association that has only these two.
 class Turns : public std::enable_shared_from_this<Turns> {
  public:
   using Done = plan::Target::Done;
   using Start = std::function<void(Done)>;
 
-  /// Calls `start` in the order of the calls, when earlier work is done. `alone`: no other write or deletion may run meanwhile.
+  /// Calls each `start` in the order of the take() calls, after earlier work. `alone`: no other write or deletion may run
+  /// meanwhile.
   void take(const AccountingKey& database, bool alone, Done done, Start start) {
     lines_[database].waiting.push_back({alone, std::move(done), std::move(start)});
     next(database);

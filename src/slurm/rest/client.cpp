@@ -18,7 +18,7 @@ core::Json whole(std::int64_t number) {
   return {{"set", true}, {"infinite", false}, {"number", number}};
 }
 
-/// Returns the names as Slurm must get them. Slurm ignores an empty list, and treats a list with an empty name as no names.
+/// Returns the names in the form that Slurm needs: it ignores an empty list, and takes a list with one empty name as no names.
 std::vector<std::string> sent(const std::vector<std::string>& names) {
   return names.empty() ? std::vector<std::string>{""} : names;
 }
@@ -45,7 +45,7 @@ core::Json body_of(const JobWish& wish) {
     if (body.contains(key)) body[key] = whole(body[key].get<std::int64_t>());
   }
   if (wish.nodes) body["nodes"] = std::to_string(*wish.nodes);
-  // With an empty list, the job would keep its excluded nodes.
+  // Slurm would ignore an empty list, and the job would keep its excluded nodes.
   if (wish.excluded_nodes && wish.excluded_nodes->empty()) body["excluded_nodes"] = "";
   return body;
 }
@@ -116,7 +116,7 @@ void Client::job(std::int64_t id, Done<std::shared_ptr<const Job>> done) {
   connection_->get_list<Job>(
       "job/" + std::to_string(id), decoder, [id, done = std::move(done)](core::Result<Decoded<Job>> decoded, int status) {
         const std::string what = "job " + std::to_string(id);
-        // HTTP 404 alone may also mean that slurmrestd has no such request.
+        // HTTP 404 alone could also mean that slurmrestd lacks this path.
         const bool no_such =
             decoded && decoded->rows.empty() &&
             std::ranges::any_of(decoded->envelope.errors, [](const RestError& e) { return e.number == kInvalidJobId; });
@@ -165,7 +165,7 @@ void Client::node(const std::string& name, Done<Node> done) {
           return done(std::unexpected(good.error().with("node " + name)));
         }
         const Node* row = decoded->rows.size() == 1 ? decoded->rows.front().get() : nullptr;
-        // If slurmctld has no such node, it looks for a host of that name.
+        // If slurmctld has no node of this name, it returns the node of the host with this name.
         if (row != nullptr && row->name != name && row->hostname == name) {
           return done(core::fail(ErrorCode::kConflict, "Slurm has no node " + name + ", but the slurmd of host " + name +
                                                            " has registered as " + row->name + ": drain " + row->name +

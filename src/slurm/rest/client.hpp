@@ -1,4 +1,4 @@
-// One slurmrestd: takes requests and returns answers in the neutral model, independent of its release.
+// A client of one slurmrestd. Sends requests, and returns answers in a neutral model that does not depend on Slurm's release.
 //
 //   slurm::Client client(loop, transport, tokens, log);
 //   client.nodes({}, [](core::Result<slurm::Table<slurm::Node>> table) { ... });
@@ -59,25 +59,26 @@ struct ClientOptions {
   /// If slurmctld does not respond, slurmrestd reports that after 9 to 10 s. A shorter timeout would miss that answer.
   core::Duration read_timeout{12000};
   core::Duration write_timeout{11000};
-  /// Returns the time by which writes must have ended; nullopt forbids writes. Called right before each write. A write without
-  /// enough time left is not sent (kCancelled). No write is waited for beyond that time. Unset: no restriction.
+  /// Returns the time by which writes must end; nullopt forbids writes. Called right before each write. The client does not
+  /// send a write that has too little time left (kCancelled), and waits for no write beyond this time. Unset: no restriction.
   std::function<std::optional<core::MonoTime>()> write_deadline{};
   /// The newest data_parser to use. For tests of older data_parsers.
   std::string newest_parser = "v0.0.45";
   /// The expected ClusterName; "" accepts any. A reply that names another cluster is an error (kOtherCluster); a reply without
   /// a name is accepted. Ignores case, because Slurm writes it in lower case.
   std::string cluster_name{};
-  /// Reads jobs with JobDetails, and waiting jobs with the times that Slurm expects. If false, neither is read or compared, so
-  /// their changes wake nothing.
+  /// True: reads the JobDetails of all jobs, and the times at which Slurm expects waiting jobs to start and end. False: does
+  /// not read them, so a change of them counts as no change of the job.
   bool job_details = false;
 };
 
 class Connection;
 
-/// A client of one slurmrestd. Calls `done` exactly once, in a later turn of the loop. The destructor calls it with kCancelled
-/// (for a write under way: kUnknownOutcome). Errors of every call: kUnavailable (no connection, or slurmctld is away or in
-/// standby), kUnauthorized, kForbidden, kTooManyRequests, kInternal (a malformed or incomplete answer), kUnsupported (no common
-/// data_parser, or no such path). Writes also fail with kUnknownOutcome, and with kCancelled if it is too late to send them.
+/// A client of one slurmrestd. Calls `done` exactly once, in a later loop iteration. The destructor calls a pending
+/// `done` with kCancelled (a write: kUnknownOutcome). Errors of every call: kUnavailable (no connection, or slurmctld is away
+/// or in standby), kUnauthorized, kForbidden, kTooManyRequests, kInternal (a malformed or incomplete answer), kUnsupported (no
+/// common data_parser, or no such path). Writes also fail with kUnknownOutcome, and with kCancelled if it is too late to send
+/// them.
 class Client {
  public:
   template <class T>
@@ -92,7 +93,7 @@ class Client {
   void connect(Done<Capabilities> done);
   /// Returns the client of the accounting database behind this slurmrestd.
   [[nodiscard]] AccountingClient& accounting() { return accounting_; }
-  /// Returns what the server can do. Null before and between negotiations.
+  /// Returns what the server can do. Null before the first negotiation and while the client has to negotiate again.
   [[nodiscard]] const Capabilities* capabilities() const;
   /// Returns ClientOptions::job_details.
   [[nodiscard]] bool job_details() const;
@@ -106,16 +107,16 @@ class Client {
   void partitions(std::optional<std::int64_t> since, Done<Table<Partition>> done);
   /// Reads the states of all jobs. Requires Capabilities::job_states.
   void job_states(Done<std::vector<std::shared_ptr<const JobState>>> done);
-  /// Reads a node. Flags, DOWN, reason, comment and features are live. Allocated CPUs are not, because slurmctld counts them
-  /// only when somebody reads the whole table: until then a node whose jobs have ended still reads MIXED, and a node with a new
-  /// job reads ALLOCATED. Errors: kNotFound; kConflict if the slurmd of a host of this name has registered under another name.
+  /// Reads a node. Flags, DOWN, reason, comment and features are live. Allocated CPUs are not: slurmctld counts them only when
+  /// somebody reads the whole table. Until then, a node whose jobs have ended still shows MIXED, and a node with a new job
+  /// shows ALLOCATED. Errors: kNotFound; kConflict if the slurmd of a host of this name has registered under another name.
   void node(const std::string& name, Done<Node> done);
   void reservations(Done<Table<Reservation>> done);
   /// Reads all jobs, each with the QOS and the association of the accounting database that it uses.
   void job_uses(AccountingClient::Done<accounting::JobUse> done);
   /// Reads all jobs, with the fields that limits depend on, and those that show why a job waits.
   void queue(AccountingClient::Done<accounting::QueuedJob> done);
-  /// Reads what all associations of the cluster have used, as its slurmctld counts it.
+  /// Reads the usage of all associations of the cluster, as its slurmctld counts it.
   void shares(AccountingClient::Done<accounting::Share> done);
   /// Reads the limits and rules of all partitions.
   void partition_rules(AccountingClient::Done<accounting::PartitionRules> done);
@@ -132,8 +133,9 @@ class Client {
   /// other nodes are changed.
   void update_nodes(const std::vector<std::string>& names, const NodeUpdate& update, Done<void> done);
   void delete_node(const std::string& name, Done<void> done);
-  /// Creates the node of a line as in slurm.conf, "NodeName=... State=EXTERNAL ...". Before 26.05, Slurm answers a name that it
-  /// knows with kAlreadyExists, and deletes that node if it is idle. Fails with kUnsupported if the server has no such request.
+  /// Creates the node that a line in the form of slurm.conf describes: "NodeName=... State=EXTERNAL ...". Before 26.05, if a
+  /// node of this name exists, Slurm answers kAlreadyExists and deletes that node if idle. Fails with kUnsupported if the
+  /// server has no such request.
   void create_node(const std::string& line, Done<void> done);
   /// Submits an external job and returns its number. If called twice, Slurm creates two jobs.
   void submit_job(const JobWish& wish, const std::string& admin_comment, Done<std::int64_t> done);

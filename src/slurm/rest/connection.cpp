@@ -18,7 +18,7 @@ std::string place_of(Scope scope) {
   return scope == Scope::kCluster ? "slurm" : "slurmdb";
 }
 
-/// Returns the error if the server and we have no data_parser in common for this scope.
+/// Returns the error for a server that shares no data_parser with us for this scope.
 core::Error unsupported(Scope scope, const std::string& release) {
   return {core::ErrorCode::kUnsupported,
           "slurmrestd " + release + " has no data_parser that we know (" + std::string(kSpellings.back().parser) + " to " +
@@ -95,7 +95,7 @@ void Connection::answered(net::HttpTransport::RequestId ticket, core::Result<net
   const auto entry = under_way_.extract(ticket);
   if (entry.empty()) return;
   if (!response) {
-    // The next request negotiates again.
+    // Without capabilities, the next request negotiates again.
     if (response.error().code == ErrorCode::kUnavailable) capabilities_.reset();
     if (entry.mapped().kind != RequestKind::kWrite) response.error().code = core::code_of_read(response.error().code);
   }

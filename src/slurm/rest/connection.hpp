@@ -1,8 +1,8 @@
 // The connection to one slurmrestd: adds credentials, negotiates once for both scopes, and checks that replies are complete.
 // Two clients share it: rest/client.hpp (a cluster) and rest/accounting_client.hpp (the accounting database behind it).
 //
-// Requires: a shared_ptr owns it, and its owner calls close() before releasing it. Guarantees: each callback is called exactly
-// once, on the loop.
+// Requires: a shared_ptr owns the Connection, and the owner calls close() before it releases that pointer. Guarantees: each
+// callback is called exactly once, on the loop.
 #pragma once
 
 #include <algorithm>
@@ -48,7 +48,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   /// Negotiates unless the connection already has. Calls `then` when capabilities and spelling are known, at once if they
   /// already are. Error: kUnsupported if the server does not serve this scope.
   void with_server(std::function<void(core::Result<void>)> then, Scope scope = Scope::kCluster);
-  /// Returns what the server can do. Null before and between negotiations.
+  /// Returns what the server can do. Null before the first negotiation and while the connection has to negotiate again.
   [[nodiscard]] const Capabilities* capabilities() const { return capabilities_ ? &*capabilities_ : nullptr; }
   /// Returns how the data_parser spells fields. Valid in a callback of with_server.
   [[nodiscard]] const Spelling& spelling() const { return *spelling_; }
@@ -84,7 +84,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
          });
   }
 
-  /// Returns the error of an answer, if it has any.
+  /// Returns the error if the reading failed, the reply contains an error, or the reply lacks the list.
   template <class T>
   static core::Result<void> sound(const core::Result<Decoded<T>>& decoded, int status) {
     if (!decoded) return std::unexpected(decoded.error());
@@ -116,7 +116,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
                        Scope scope = Scope::kCluster);
 
  private:
-  /// A request. Its path follows /SCOPE/DATA_PARSER/.
+  /// A request. `path` is the part after /SCOPE/DATA_PARSER/.
   struct Call {
     Scope scope = Scope::kCluster;
     std::string method = "GET";
@@ -131,16 +131,16 @@ class Connection : public std::enable_shared_from_this<Connection> {
     core::MonoTime since;
     Reply reply;
   };
-  /// Longer bodies are decoded on another thread.
+  /// Bodies that are longer than this are decoded on another thread.
   static constexpr std::size_t kShort = 64UL << 10;
 
-  /// Returns how long a request may take if it is sent now, or the error if it must not be sent.
+  /// Returns the time limit for a request that is sent now, or the error if the request must not be sent.
   [[nodiscard]] core::Result<core::Duration> allowed(RequestKind kind, Scope scope) const;
   /// Sends one request with credentials.
   void send(net::HttpRequest request, RequestKind kind, Scope scope, Reply reply);
   void answered(net::HttpTransport::RequestId ticket, core::Result<net::HttpResponse> response);
-  /// Adapts the timeout for tables. slurmrestd keeps working on a table after we give up. Requests with the same short timeout
-  /// would only slow it down and never get the table.
+  /// Adapts the timeout for tables. slurmrestd keeps working on a table after we give up. So further requests with the same
+  /// short timeout would only slow slurmrestd down and never get the table.
   void note_pace(Scope scope, core::Duration took, bool came);
   /// Negotiates if necessary and sends. If the token is refused, renews it once and sends again.
   void call(Call what, Reply reply, bool again = false);
@@ -212,7 +212,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   const Spelling* spelling_ = &kSpellings.front();
   std::vector<std::function<void(core::Result<void>)>> waiting_;
   std::map<net::HttpTransport::RequestId, Waiting> under_way_;
-  /// The timeout of a table for each scope. It grows while tables come late.
+  /// The timeout of a table, for each scope. The timeout grows while tables arrive too late.
   std::map<Scope, core::Duration> patience_{{Scope::kCluster, options_.read_timeout},
                                             {Scope::kAccounting, options_.read_timeout}};
   bool closed_ = false;

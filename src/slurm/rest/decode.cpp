@@ -207,8 +207,8 @@ Job job_of(od::object object, std::string& cluster, JobDetails* details) {
       read_detail(key, value, *details);
     }
   }
-  // Expands node lists only for jobs that hold nodes: slurmctld remembers thousands of ended jobs, each with up to thousands of
-  // nodes. The nodes of an external job that has ended are kept, because its pod may still run there.
+  // Expands node lists only for jobs that hold nodes, because slurmctld remembers thousands of ended jobs, each with up to
+  // thousands of nodes. Also expands the nodes of an ended external job, because its pod may still run there.
   const bool external = details != nullptr && details->external && job.state != "PENDING";
   if (job.holds_nodes() || external) {
     if (auto names = core::expand_hostlist(nodes)) {
@@ -217,8 +217,8 @@ Job job_of(od::object object, std::string& cluster, JobDetails* details) {
       job.nodes_unknown = true;
     }
   }
-  // A job's -w may name more nodes than the job gets by -N. When Slurm is reconfigured, it looks up all named nodes. If one of
-  // them is gone, Slurm fails the job, even a running one (_sync_detail_bitmaps).
+  // -w can name more nodes than the job gets by -N. When Slurm is reconfigured, it looks up all named nodes. If one of these
+  // nodes is gone, Slurm fails the job, even a running job (_sync_detail_bitmaps).
   if (job.holds_nodes() && !job.required_nodes.empty() && job.required_nodes != nodes) {
     if (auto named = core::expand_hostlist(job.required_nodes)) {
       const std::set<std::string, std::less<>> held(job.nodes.begin(), job.nodes.end());
@@ -230,7 +230,7 @@ Job job_of(od::object object, std::string& cluster, JobDetails* details) {
   job.prolog = job.prolog && job.state == "RUNNING";
   if (job.state != "PENDING") job.required_nodes.clear();
   job.required_nodes.shrink_to_fit();
-  // For a job that has not ended and has no time limit, Slurm reports an end in the far future. Such a job has no end here.
+  // If a running or suspended job has no time limit, Slurm reports an end in the far future. Such a job has no end here.
   const bool open_ended = std::holds_alternative<Infinite>(limit) && (job.state == "RUNNING" || job.state == "SUSPENDED");
   if (!open_ended) job.end = end;
   if (job.state == "PENDING" && details == nullptr) job.start = job.end = {};

@@ -21,7 +21,7 @@
 
 namespace slurm {
 
-/// The part that all replies have beside their rows: errors, warnings, and facts about the server.
+/// The part that all replies have besides their rows: errors, warnings, and facts about the server.
 struct Envelope {
   std::vector<RestError> errors;
   std::vector<std::string> warnings;

@@ -39,7 +39,7 @@ void set_count(Limits& limits, std::string_view name, const Number& number) {
   if (!std::holds_alternative<Unset>(number)) limits.counts.emplace(name, number);
 }
 
-/// Stores the value in the limit whose field has this path. Returns false if no field has it.
+/// Stores the value in the limit whose field has this path. Returns false if no field has this path.
 bool take_limit(Limits& limits, std::span<const accounting::QosField> fields, std::string_view path, od::value value) {
   const auto field = std::ranges::find(fields, path, &accounting::QosField::path);
   if (field == fields.end()) return false;

@@ -28,7 +28,7 @@ void take_states(QueuedJob& job, od::value value) {
   });
 }
 
-/// Reads a field to which slurmctld and slurmdbd give the same name. Returns false if it is another field.
+/// Reads a field to which slurmctld and slurmdbd give the same name. Returns false for all other fields.
 bool take_common(QueuedJob& job, std::string_view path, od::value value) {
   if (path == "job_id") {
     job.id = integer_of(value);

@@ -30,7 +30,7 @@ bool is_true(const Settings& settings, std::string_view setting) {
   return it != settings.end() && it->second == true;
 }
 
-/// Returns the value of an entity's own setting: as wanted, else as found, else its default.
+/// Returns the value of an account's or user's own setting: from `wanted`, else from `found`, else its default.
 core::Json value_of(const Settings& wanted, const Settings& found, std::string_view setting) {
   return accounting::value_of(wanted.contains(setting) ? wanted : found, setting);
 }
@@ -39,14 +39,14 @@ bool same_name(std::string_view a, std::string_view b) {
   return accounting::folded(a) == accounting::folded(b);
 }
 
-/// Reports whether the job belongs, or may belong, to the user. slurmrestd leaves out the name of a user whom its pod does not
-/// know. This check is needed because slurmdbd, which refuses to delete an entity that one of its jobs uses, has no record of
-/// jobs that never became eligible.
+/// Reports whether the job belongs, or may belong, to the user: slurmrestd omits the name of a user whom slurmrestd's pod does
+/// not know. slurmdbd itself refuses to delete an entity that one of its jobs uses, but it has no record of jobs that never
+/// became eligible. So this check is needed.
 bool may_be_of(const accounting::JobUse& job, std::string_view user) {
   return same_name(job.user, user) || (job.user.empty() && job.states.contains("PENDING"));
 }
 
-/// Reports whether the job uses the association at this place of an account or user.
+/// Reports whether the job uses the association that the account or user has at this place.
 bool uses_place(const accounting::JobUse& job, EntityKind kind, const std::string& name, const Place& place) {
   if (!job.cluster.empty() && !same_name(job.cluster, place.cluster)) return false;
   if (kind == EntityKind::kAccount) return same_name(job.account, name);
@@ -71,11 +71,11 @@ struct EntityActs::Write {
   WorkPtr work;
   std::shared_ptr<const WriteEntity> act;
   bool create = false;
-  bool restored = false;  ///< restore() has created the user, because slurmdbd kept the record of a deleted user.
-  bool open = true;       ///< The act is not answered yet.
+  bool restored = false;  ///< restore() has created the user, because slurmdbd had kept the record of a deleted user.
+  bool open = true;       ///< The act has no result yet.
   std::string name;       ///< The name as slurmdbd spells it.
   Settings wanted, found;
-  bool own = false;               ///< The account or user is to be created, or its own settings, except coordinators, differ.
+  bool own = false;               ///< The account or user is new, or its own settings (except coordinators) differ.
   bool coordinate = false;        ///< The coordinators of the account differ.
   std::vector<Place> associate;   ///< The associations to create or change.
   std::vector<Place> dissociate;  ///< The associations to delete.
@@ -234,8 +234,8 @@ void EntityActs::decide(const WritePtr& write, const Entity* live) {
       return fail_write(write, error_of(ErrorCode::kConflict, place.text() + ": there is no association any more"));
     }
   }
-  // Put default accounts first, because slurmdbd makes the first association of a user the default. If the same request then
-  // makes another association the default, slurmctld may charge jobs to the first association.
+  // Put default accounts first, because slurmdbd makes the first association of a user the default. If a later row of the same
+  // request made another association the default, slurmctld could charge jobs to the first association.
   std::ranges::stable_partition(
       write->associate, [&](const Place& place) { return is_true(write->wanted, place.setting(accounting::kDefaultAccount)); });
   if (write->own || write->coordinate || !write->associate.empty() || !write->dissociate.empty()) return;
@@ -269,7 +269,7 @@ void EntityActs::run(const BatchPtr& batch, const std::shared_ptr<Step>& step) {
 
 namespace {
 
-/// Divides the writes into requests of at most kMostRows rows, except for a single write that has more.
+/// Divides the writes into requests of at most kMostRows rows. A single write with more rows gets a request of its own.
 template <class WritePtr, class Count>
 std::vector<std::vector<WritePtr>> requests_of(const std::vector<WritePtr>& writes, Count rows_of) {
   std::vector<std::vector<WritePtr>> out;
@@ -287,7 +287,7 @@ std::vector<std::vector<WritePtr>> requests_of(const std::vector<WritePtr>& writ
   return out;
 }
 
-/// Returns the writes in an order in which the parents of accounts come first, and users last.
+/// Returns the writes in this order: accounts, each after its parent, then users.
 template <class WritePtr>
 std::vector<WritePtr> in_order(const std::vector<WritePtr>& writes) {
   std::map<std::string, WritePtr> accounts;
@@ -316,14 +316,14 @@ std::vector<WritePtr> in_order(const std::vector<WritePtr>& writes) {
 }  // namespace
 
 void EntityActs::write_accounts(const BatchPtr& batch) {
-  // Coordinators follow later, because they may be users who are created in this account.
+  // Coordinators are written later, because they can be users whom the next requests create in this account.
   post_accounts(batch, false, [this, batch] { write_users(batch); });
 }
 
 void EntityActs::write_coordinators(const BatchPtr& batch) {
   const bool any = std::ranges::any_of(batch->writes, [](const WritePtr& each) { return each->open && each->coordinate; });
   if (!any) return begin_deletions(batch);
-  // With a new association, an account inherits coordinators from the accounts above it, so the accounts are read again.
+  // A new association makes an account inherit coordinators from the accounts above it, so the accounts are read again.
   read(batch, {List::kAccounts}, [this, batch] { post_accounts(batch, true, [this, batch] { begin_deletions(batch); }); });
 }
 
@@ -371,9 +371,9 @@ void EntityActs::write_users(const BatchPtr& batch) {
   run(batch, step);
 }
 
-/// Restores the new users that slurmdbd had before. slurmdbd keeps the record of a deleted user, and POST users changes this
-/// record without restoring the user. The associations follow later, because slurmdbd rolls back the restore of a user that
-/// already has one.
+/// Restores the new users whose deleted records slurmdbd keeps. For such a user, POST users only changes the record and does
+/// not restore the user. The associations are written later, because slurmdbd rolls back the restore of a user with an
+/// association.
 void EntityActs::restore_deleted(const BatchPtr& batch) {
   const auto is_new = [](const WritePtr& each) { return each->open && each->create && each->kind() == EntityKind::kUser; };
   if (std::ranges::none_of(batch->writes, is_new)) return add_account_associations(batch);
@@ -404,7 +404,7 @@ AccountingClient::AccountAssociations new_places(const Write& write) {
 
 }  // namespace
 
-/// Sends one request for all accounts with the same parent and the same clusters. The parents of accounts come first.
+/// Sends one request for all accounts with the same parent and the same clusters. Parents come before their child accounts.
 void EntityActs::add_account_associations(const BatchPtr& batch) {
   const auto step = std::make_shared<Step>();
   for (const WritePtr& each : in_order(batch->writes)) {
@@ -465,10 +465,10 @@ void EntityActs::write_associations(const BatchPtr& batch) {
         if (wanted.empty()) continue;
         Settings found = accounting::settings_at(place, each->found);
         if (each->kind() == EntityKind::kUser && found.empty()) {
-          // slurmdbd stores a new association of a user even if the default QOS (also an inherited one) is not in its list of
-          // QOS. It reports success, but does not inform slurmctld (_add_assoc_internal in as_mysql_assoc.c; slurmrestd ignores
-          // its answer). For an existing association, slurmdbd refuses such values. So the first row creates the association,
-          // and a second row sets both values.
+          // slurmdbd stores a new association of a user even if the default QOS (also an inherited one) is not in the list of
+          // QOS. slurmdbd then reports success, but does not inform slurmctld (_add_assoc_internal in as_mysql_assoc.c;
+          // slurmrestd ignores its answer). For an existing association, slurmdbd refuses such values. So the first row creates
+          // the association, and a second row sets both the default QOS and the list.
           Settings apart;
           for (const std::string_view setting : {accounting::kDefaultQos, accounting::kQosList}) {
             if (auto entry = wanted.extract(std::string(setting))) apart.insert(std::move(entry));
@@ -494,8 +494,8 @@ void EntityActs::begin_deletions(const BatchPtr& batch) {
     for (std::size_t i = 0; each->open && i < each->dissociate.size(); ++i) all.push_back({each, each->dissociate[i]});
   }
   if (all.empty()) return read_back(batch);
-  // delete_next() begins at the end, so put default accounts first: slurmdbd refuses to delete the association of a user's
-  // default account while the user has other associations.
+  // delete_next() begins at the end, so the associations of default accounts come first here and are deleted last: slurmdbd
+  // refuses to delete such an association while the user has other associations.
   std::ranges::stable_partition(
       all, [](const Deletion& each) { return is_true(each.write->found, each.place.setting(accounting::kDefaultAccount)); });
   read(batch, {List::kAssociations}, [this, batch, all = std::move(all)] {
@@ -514,7 +514,7 @@ void EntityActs::begin_deletions(const BatchPtr& batch) {
 
 void EntityActs::delete_next(const BatchPtr& batch, std::vector<Deletion> left, std::vector<Deletion> held, bool progress) {
   if (left.empty()) {
-    // An association that could not be deleted before may be unused now, because the association that used it was deleted.
+    // Try the held associations again: the association that used one of them may have been deleted meanwhile.
     if (!held.empty() && progress) return delete_next(batch, std::move(held), {}, false);
     for (const Deletion& each : held) {
       if (!each.write->open) continue;
@@ -560,7 +560,7 @@ void EntityActs::read_back(const BatchPtr& batch) {
   read(batch, batch->lists(), [this, batch] { compare(batch); });
 }
 
-/// Compares what is stored, because slurmdbd reports success for some writes that it drops in whole or in part.
+/// Compares the wanted with the stored values, because slurmdbd reports success for some writes that it drops wholly or partly.
 void EntityActs::compare(const BatchPtr& batch) {
   for (const EntityKind kind : {EntityKind::kAccount, EntityKind::kUser}) {
     const auto all = accounting::entities(kind, *batch->view);

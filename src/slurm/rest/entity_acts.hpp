@@ -16,7 +16,7 @@ class EntityActs final : public AccountingActs {
   EntityActs(core::Loop& in_loop, Clusters& in_clusters) : AccountingActs(in_loop, in_clusters) {}
 
   void write(const std::shared_ptr<const WriteEntity>& act, Done done);
-  /// `asked`: when the act was requested. The evidence must be good at that time. It may expire later: the act reads live.
+  /// `asked`: when the act was requested. The evidence must be valid then. It may expire later, because the act reads live.
   void remove(const std::shared_ptr<const DeleteEntity>& act, core::MonoTime asked, Done done);
 
  private:

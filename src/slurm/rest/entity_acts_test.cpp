@@ -133,7 +133,8 @@ class EntityActsTest : public testing::AccountingFixture {
   Json queue = Json::array();
   std::vector<Json> posted;
   std::vector<std::string> removed;
-  std::string drops, lost, refused;  ///< Lists whose writes are dropped, or lose their replies; a name that is refused.
+  std::string drops, lost, refused;  ///< Lists whose writes are dropped, lists whose writes lose their replies, and a refused
+                                     ///< name.
   std::set<std::string> deleted;     ///< Users that slurmdbd has as deleted.
 };
 

@@ -10,7 +10,7 @@ namespace {
 
 using core::ErrorCode;
 
-/// Returns the error of a request whose outcome is not known.
+/// Returns the error code of a request whose reply was lost.
 ErrorCode lost_reply(RequestKind kind) {
   return kind == RequestKind::kWrite ? ErrorCode::kUnknownOutcome : core::code_of_read(ErrorCode::kUnknownOutcome);
 }

@@ -12,7 +12,7 @@ namespace slurm {
 
 enum class RequestKind : std::uint8_t {
   kRead,
-  kTable,  ///< Reads a whole table, which may take long.
+  kTable,  ///< Reads a whole table, which can take long.
   kWrite,  ///< A write. If its reply is lost, nobody knows whether the write was carried out.
 };
 
@@ -24,7 +24,7 @@ struct RestError {
 };
 
 /// Returns the class of an error number (slurm/slurm_errno.h). If slurmrestd lost its connection to slurmctld, the outcome of a
-/// write is unknown. Numbers that we do not know are classified as refusals by `http_status`, because slurmctld has answered.
+/// write is unknown. A number that we do not know is a refusal, because slurmctld has answered; `http_status` gives its class.
 [[nodiscard]] core::ErrorCode classify(std::int64_t number, int http_status, RequestKind kind);
 
 /// Returns the error for a reply's errors[], which must not be empty. The first entry with a number decides. The message has

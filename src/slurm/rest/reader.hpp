@@ -56,7 +56,7 @@ struct Nonsense {
 void read_errors(od::value value, Envelope& envelope);
 void read_warnings(od::value value, Envelope& envelope);
 void read_meta(od::value value, Envelope& envelope);
-/// Reads a document: fills `envelope` unless null, and passes other keys to `each`. Turns what `each` throws into an error.
+/// Reads a document: fills `envelope` unless null, and passes other keys to `each`. An exception of `each` becomes an error.
 core::Result<void> read_document(std::string& body, Envelope* envelope,
                                  const std::function<void(std::string_view key, od::value value)>& each);
 

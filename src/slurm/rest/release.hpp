@@ -11,7 +11,7 @@ struct Release {
   friend auto operator<=>(const Release&, const Release&) = default;
 };
 
-/// Parses the first three numbers of "26.05.5" or "slurm 24.11.5-1". Missing ones are 0.
+/// Parses the first three numbers of "26.05.5" or "slurm 24.11.5-1". Missing numbers are 0.
 [[nodiscard]] Release parse_release(std::string_view text);
 
 }  // namespace slurm

@@ -1,7 +1,7 @@
 // Differences between data_parsers in pings, partitions and queries. For QOS and limits, see slurm/accounting/qos.hpp.
 //
-// Each release of Slurm ships three or four data_parsers. We use the newest that both sides know. From v0.0.40 on, all have
-// states as arrays, and times and limits as {set, infinite, number}.
+// Each release of Slurm ships three or four data_parsers. We use the newest one that both sides know. From v0.0.40 on, all of
+// them write states as arrays, and times and limits as {set, infinite, number}.
 #pragma once
 
 #include <array>

@@ -58,8 +58,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     job->done(std::move(result));
   }
 
-  /// Ends the act with `value`. Its gate waits for the next snapshot, because the current snapshot may be older than the
-  /// result.
+  /// Ends the act with `value`. The act's gate waits for the next snapshot: the current snapshot can be older than the act.
   void succeed(const JobPtr& job, core::Json value) {
     ActResult result{std::move(value), {clusters.gate_from_now(job->cluster, job->what)}};
     clusters.poll_soon(job->cluster);
@@ -73,7 +72,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     return found;
   }
 
-  /// Calls `then` in a later turn of the loop. Instead fails the act with kUnavailable if the snapshot is not complete then.
+  /// Calls `then` in a later loop iteration, or fails the act with kUnavailable if the snapshot is not complete by then.
   void begin(const ClusterKey& cluster, std::string what, Done done, std::function<void(const JobPtr&)> then) {
     auto job = std::make_shared<Job>(Job{cluster, std::move(what), std::move(done)});
     loop.after(core::Duration{0}, [weak = weak_from_this(), job, then = std::move(then)] {
@@ -168,14 +167,14 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
 
   /// The write that drains a node.
   struct DrainWish {
-    /// False: the node is draining already, and has the holder's hold or must not get it.
+    /// False: the node already drains, and the holder's hold is in its reason already or must not be added.
     bool write = true;
     std::optional<std::string> reason{};  ///< Absent: the node keeps its reason.
   };
 
   /// Drains schedulable nodes, and nodes that only stopped responding, with the holder's reason. A node that somebody else set
-  /// down or failing is drained and keeps its reason. A node that is draining already is not changed, with two exceptions. It
-  /// gets the holder's hold if only others of our programs and installations hold it. With `renames`, it gets a new reason.
+  /// down or failing is drained and keeps its reason. A node that already drains is not changed, with two exceptions. If only
+  /// other programs or installations of ours hold it, the holder's hold is added. With `renames`, it gets a new reason.
   static DrainWish drain_wish(const Node& node, const How& how) {
     const auto& [holder, reason, renames] = how;
     Holds holds = Holds::read(node.reason);
@@ -212,7 +211,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     std::ranges::sort(kept);
     std::vector<DrainWrite> writes;
     for (auto& [with, nodes] : by_reason) writes.push_back({std::move(nodes), with});
-    // Nodes that get our reason go first, because they are many. Nodes that keep their reason go last.
+    // Nodes that get our reason are drained first, because they are many. Nodes that keep their reason are drained last.
     std::ranges::stable_partition(writes, [](const DrainWrite& write) { return write.reason.has_value(); });
     write_drains(job, std::move(writes), {{"drained", drained}, {"kept", kept}}, std::move(found.unknown));
   }
@@ -268,8 +267,8 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
       update.reason = holds.release(holder).reason();
       return update;
     }
-    // Before 26.05, Slurm keeps the reason of a node that somebody resumes. slurm-enlist clears such a left-over reason without
-    // changing the state. Our other programs leave the reason there.
+    // Before 26.05, Slurm keeps the reason of a node after the node is resumed. slurm-enlist clears such a left-over reason
+    // without changing the state. Our other programs do not clear it.
     if (!left_over) update.state = node.state.base == "DOWN" ? "RESUME" : "UNDRAIN";
     update.reason = kNotResponding;  // An empty reason would change nothing.
     return update;
@@ -291,7 +290,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
           });
   }
 
-  /// Removes from an update what the live node already has.
+  /// Removes from an update the values that the live node already has.
   static NodeUpdate as_needed(const Node& node, NodeUpdate wish, const std::optional<OwnFeatures>& own,
                               const Capabilities* server) {
     if (own) {
@@ -368,8 +367,8 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     };
     start("delete " + act.node,
           [this, owner = act.owner, name = act.node, seen = act.reason, expected = act.expected](const JobPtr& job) {
-            // slurmctld refuses to delete a node with running jobs. It does not refuse if all its jobs are suspended, or if
-            // somebody has drained the node meanwhile. Therefore the node is read last.
+            // slurmctld refuses to delete a node with running jobs. It does not refuse if all jobs of the node are suspended,
+            // or if somebody has meanwhile drained the node. Therefore the node is read last, after the jobs.
             unless_needed(job, owner, name, [this, job, owner, name, seen, expected] {
               if_kept(job, name, expected, &Impl::found_none, [job, owner, seen](Impl& self, const Node& node) {
                 if (node.reason != seen && kept_from_work(node) && given_by_others(node.reason, owner)) {
@@ -454,7 +453,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
 
   using EndingJobs = std::vector<DrainTimedOut::OneJob>;
 
-  /// Reads the jobs first and the node last, so that the read of the node shows whether somebody has undrained it.
+  /// Reads the jobs first and the node last. So the read of the node shows whether somebody has undrained the node meanwhile.
   void end_jobs(const EndJobs& act, Done done) {
     const DrainTimedOut& evidence = act.evidence;
     begin_by(evidence, fmt::format("{} the jobs of {}", to_string(evidence.how()), evidence.node().name), std::move(done),
@@ -465,7 +464,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
              });
   }
 
-  /// Returns those jobs of the evidence that still run on its node and may be ended.
+  /// Returns the jobs of the evidence that still run on the node and that the evidence still allows to end.
   static EndingJobs left_of(const DrainTimedOut& evidence, const LiveJobs& live) {
     EndingJobs out;
     for (const DrainTimedOut::OneJob& one : evidence.jobs()) {
@@ -534,8 +533,8 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     });
   }
 
-  /// Call it if a node is gone. If the snapshot still has the node, makes the next poll read all tables: the snapshot is old,
-  /// or slurmctld reported no change.
+  /// Call it if a live read has shown that a node is gone. If the snapshot still has the node, makes the next poll read all
+  /// tables: either the snapshot is old, or slurmctld reported no change.
   void ask_for_all_if_known(const JobPtr& job, const std::string& name) {
     if (clusters.snapshot(job->cluster)->node(name) != nullptr) clusters.poll_all_next(job->cluster);
   }
@@ -546,7 +545,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     succeed(job, {{"deleted", false}});
   }
 
-  /// Fails, because the record that kept the node's slurmd drained is gone.
+  /// Fails the act: the node record that kept the slurmd drained is gone.
   void miss(const JobPtr& job, const std::string& name) {
     ask_for_all_if_known(job, name);
     fail(job, {ErrorCode::kConflict, "Slurm no longer has node " + name, 0, {}, {}});
@@ -554,7 +553,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
 
   using None = void (Impl::*)(const JobPtr&, const std::string& name);
 
-  /// Calls `then` if the live node is as expected, and `none` if there is no such node.
+  /// Calls `then` if the live node has the expected state, and `none` if there is no such node.
   void if_kept(const JobPtr& job, const std::string& name, std::optional<Live> expected, None none,
                std::function<void(Impl&, const Node&)> then) {
     Client* to = client(job);
@@ -579,8 +578,8 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
         job, [name](const slurm::Job& row) { return row.holds(name); }, " holds it", std::move(then));
   }
 
-  /// Calls `then` if no job holds the node. For slurm-enlist, also no pending job may name the node, because Slurm would end
-  /// that job.
+  /// Calls `then` if no job holds the node. For slurm-enlist, requires also that no pending job names the node, because Slurm
+  /// would end such a job.
   void unless_needed(const JobPtr& job, Owner owner, const std::string& name, std::function<void()> then) {
     if (owner != Owner::kEnlistment) return unless_held(job, name, std::move(then));
     unless_any(
@@ -650,7 +649,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
                    }));
   }
 
-  /// Calls `then` with the live job that the evidence is about, or with null if that job has ended.
+  /// Calls `then` with the live job of the evidence, or with null if that job has ended.
   void with_own_job(const OwnJob& evidence, const std::string& what, Done done,
                     std::function<void(Impl&, const JobPtr&, const slurm::Job*)> then) {
     begin(evidence.cluster(), what + " job " + std::to_string(evidence.id()), std::move(done),
@@ -754,8 +753,8 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     });
   }
 
-  /// Fails the act with the error. If a ping shows that slurmrestd answers, slurmdbd is the one that did not, and the error
-  /// gets the reason kSlurmdbdSilent.
+  /// Fails the act with the error. If a ping shows that slurmrestd answers, the error gets the reason kSlurmdbdSilent, because
+  /// then only slurmdbd did not answer.
   void tell_silence(const JobPtr& job, const core::Error& error) {
     Client* rest = clusters.client(job->cluster);
     if (error.http_status != 0 || error.code != ErrorCode::kUnavailable || rest == nullptr) return fail(job, error);
@@ -793,7 +792,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     });
   }
 
-  /// Calls `then` with the live reservation that the evidence is about, or with null if it is gone.
+  /// Calls `then` with the live reservation of the evidence, or with null if that reservation is gone.
   void with_own(const OwnReservation& evidence, std::string what, Done done,
                 std::function<void(Impl&, const JobPtr&, const Reservation*)> then) {
     begin(evidence.cluster(), std::move(what), std::move(done), [this, evidence, then = std::move(then)](const JobPtr& job) {
@@ -834,7 +833,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
       if (to == nullptr) return;
       job->wrote = loop.clock().mono();
       to->reconfigure(guard<void>([job](Impl& self, core::Result<void> result) {
-        // Partitions may have changed even if slurmctld reports no change.
+        // slurmctld may report no change although partitions have changed.
         self.clusters.poll_all_next(job->cluster);
         if (result) return self.succeed(job, {{"reconfigured", true}});
         core::Error error = result.error();

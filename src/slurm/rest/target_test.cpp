@@ -48,7 +48,7 @@ struct TargetTest : ::testing::Test {
     EXPECT_TRUE(out) << "never told";
     return out ? *std::move(out) : plan::ActResult{core::fail(ErrorCode::kCancelled, "never told"), {}};
   }
-  /// Expects that the act fails with `code` if `happens` is called while a slow slurmctld lists the jobs for it.
+  /// Expects that the act fails with `code` if `happens` is called while the act waits for slurmctld's list of jobs.
   void expect_failure_if(plan::ActPtr act, const std::function<void()>& happens, ErrorCode code) {
     http.held = "/jobs/";
     std::optional<plan::ActResult> told;
@@ -88,7 +88,7 @@ struct TargetTest : ::testing::Test {
   ZeroRandom random;
   core::NullLogger log;
   FakeTransport http{loop};
-  std::optional<core::MonoTime> until = core::MonoTime{core::Duration::max()};  ///< The deadline of writes.
+  std::optional<core::MonoTime> until = core::MonoTime{core::Duration::max()};  ///< The deadline for writes.
   Clusters clusters{loop, random,
                     log,  [this](const Endpoint&) { return std::make_unique<Link>(http); },
                     {},   {.write_deadline = [this] { return until; }}};
@@ -358,7 +358,7 @@ std::string job_row(int id, const std::string& nodes, const std::string& more = 
          R"(","batch_flag":true,"requeue":true)" + more + "}";
 }
 
-/// Returns evidence that n1 was drained for "scale in" long enough, with jobs 1 and 2.
+/// Returns evidence that n1 has been drained for "scale in" longer than allowed while jobs 1 and 2 run there.
 DrainTimedOut TargetTest::timed_out(EndOfJobs how) {
   Snapshot snapshot;
   snapshot.health = Snapshot::Health::kComplete;

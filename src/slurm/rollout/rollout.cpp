@@ -34,16 +34,16 @@ enum class Move { kStay, kRollBack, kOffer };
 Move choose(const State& state, const Wanted& wanted, const Slurmctld& slurmctld, bool may_try) {
   const bool was_refused = state.refuses(wanted);
   if (was_refused && state.offered_hash == state.refused_hash) {
-    // When slurmctld starts, it must find the accepted content.
+    // slurmctld must find the accepted content when it starts, so roll back unless slurmctld is up and still trying.
     const bool trying = !slurmctld.refusal && slurmctld.ready;
     if (state.can_roll_back()) return trying ? Move::kStay : Move::kRollBack;
-    // A line that the content keeps only for jobs may prevent slurmctld from starting.
+    // The offered content may contain a line that is needed only for jobs and that prevents slurmctld from starting.
     return slurmctld.crashes && state.offered_hash != wanted.hash ? Move::kOffer : Move::kStay;
   }
   const bool tries =
       may_try && state.is_loaded(slurmctld) && slurmctld.ready && try_due(state.refused_at, state.refusals, slurmctld.now);
   if (was_refused && !tries) return Move::kStay;
-  // If the hash is the same and the files differ, somebody has edited the files.
+  // The same hash with different files means that somebody has edited the files.
   return state.offered_hash == wanted.hash && state.offered == wanted.files ? Move::kStay : Move::kOffer;
 }
 
@@ -123,7 +123,7 @@ void advance(State& state, Wanted wanted, const Slurmctld& slurmctld, bool may_t
     case Move::kStay:
       break;
     case Move::kRollBack:
-      // If slurmctld went down during a try, the try counts as a refusal as well.
+      // If slurmctld went down during a try, that counts as a refusal as well.
       if (!slurmctld.refusal) {
         state.refused_at = slurmctld.now;
         ++state.refusals;
@@ -135,7 +135,8 @@ void advance(State& state, Wanted wanted, const Slurmctld& slurmctld, bool may_t
       state.offered = std::move(wanted.files);
       state.offered_hash = std::move(wanted.hash);
       state.offered_asked = std::move(wanted.asked);
-      // This offer tries the refused request again. Its content may differ from the refused one, so refused_hash is updated.
+      // This offer tries the refused request again. Its content can differ from the refused content, so refused_hash is
+      // updated.
       if (!state.refused_hash.empty()) state.refused_hash = state.offered_hash;
       // The offered content is the accepted content, so `accepted` must be empty (State::accepted).
       if (state.offered_hash == state.accepted_hash) state.accepted.clear();

@@ -1,10 +1,10 @@
-// How a changed configuration gets into slurmctld, and out again if slurmctld refuses it. Pure: decides over plain facts. The
-// caller stores the state, so that any process can continue at any time, and brings the offered content to slurmctld.
+// Decides how slurmctld gets a changed configuration, and how it gets the old one back if it refuses the change. Functions
+// without I/O. The caller stores the state, so that any process can continue, and transfers the offered content to slurmctld.
 //
 // clang-format off
 // wanted != offered, and not refused -> offer the wanted content, and keep the accepted content
 // wanted == refused                  -> offer the accepted content (a rollback). Offer the refused content again when another
-//                                       slurmctld runs, which may have the missing file, plugin or user, and after 1, 2, 4 ...
+//                                       slurmctld runs, which can have the missing file, plugin or user, and after 1, 2, 4 ...
 //                                       30 minutes. Other content for the same request of users (Wanted::asked) also counts as
 //                                       refused, because it differs only where Slurm's answers differ
 // offered != loaded                  -> reconfigure until loaded == offered. Each wait is twice as long as the one before
@@ -12,7 +12,7 @@
 //
 //   State next = next_state(stored, wanted, {.loaded = loaded(Owner::kEnlistment, snapshot), .refusal = ...});
 //
-// A caller that adds decisions of its own takes the steps of next_state() one by one, in their order.
+// A caller that adds decisions of its own calls the steps of next_state() one by one, in the order of their declarations.
 //
 // Folder src/slurm/rollout: the rollout of slurm.conf and the files that it includes, for any program. Part of slurm_plan.
 #pragma once
@@ -35,17 +35,17 @@ using Files = std::map<std::string, std::string>;  ///< Maps the name of a file 
 /// The configuration that users want.
 struct Wanted {
   Files files;
-  /// Hash of everything that slurmctld reads when it reconfigures. It is part of the files, and visible over REST once it is
-  /// loaded (slurm/conf/loaded.hpp).
+  /// Hash of everything that slurmctld reads when it reconfigures. The files contain this hash, and once they are loaded, REST
+  /// shows it (slurm/conf/loaded.hpp).
   std::string hash;
-  /// Digest of what users ask for, independent of Slurm's answers. The content may depend on them, because it keeps parts that
-  /// jobs or Slurm nodes still need. So the content may change while this digest does not. "": only the hash is compared.
+  /// Digest of what users ask for, without the parts that the content keeps because Slurm's answers show that jobs or Slurm
+  /// nodes need them. So the content can change while this digest does not. "": only the hash is compared.
   std::string asked{};
 };
 
 /// The state of slurmctld.
 struct Slurmctld {
-  std::optional<std::string> loaded{};   ///< The hash of the configuration with which it runs, as it reports. nullopt: unknown.
+  std::optional<std::string> loaded{};   ///< The hash of the configuration that slurmctld has loaded. nullopt: unknown.
   std::optional<std::string> refusal{};  ///< slurmctld's error if it refused the offered content.
   std::string made_of{};                 ///< Identifies slurmctld's program and machine. "": unknown.
   bool ready = false;                    ///< slurmctld is up.
@@ -78,26 +78,26 @@ struct State {
   friend bool operator==(const State&, const State&) = default;
 };
 
-/// Returns the state to store next. `wanted` nullopt: what users want is not known now. Then a refused content is rolled back,
-/// and nothing else is offered.
+/// Returns the state to store next. `wanted` is nullopt while it is not known what users want. Then a refused content is rolled
+/// back, and nothing else is offered.
 State next_state(const State& now, const std::optional<Wanted>& wanted, const Slurmctld& slurmctld);
 
 // --- The steps of next_state(), in their order ---
 
-/// Records that slurmctld has accepted the offered content, if slurmctld runs with it. Returns true, and forgets refusals, if
-/// this slurmctld is ready and is not State::refused_by.
+/// If slurmctld runs with the offered content, records that slurmctld has accepted it. If this slurmctld is also ready and is
+/// not State::refused_by, forgets refusals and returns true.
 bool note_loaded(State& state, const Slurmctld& slurmctld);
-/// True if slurmctld has refused the offered content. A content that was loaded once can be loaded again, so a refusal of it is
-/// a temporary fault.
+/// True if slurmctld has refused the offered content. False if that content was loaded once: it can be loaded again, so its
+/// refusal is a temporary fault.
 bool is_refused(const State& state, const Slurmctld& slurmctld);
-/// Records that slurmctld refused the offered content as a whole. A caller that knows the refused part drops that part instead.
-/// `asked`: Wanted::asked of that content. Requires is_refused().
+/// Records that slurmctld refused the offered content as a whole. A caller that knows the refused part should drop that part
+/// instead. `asked`: Wanted::asked of the refused content. Requires is_refused().
 void refuse_offered(State& state, const std::string& asked, const Slurmctld& slurmctld);
 /// Records that the offered content was refused, and offers the accepted content. Does nothing if there is no accepted content.
 /// Requires is_refused().
 void withdraw(State& state, const Slurmctld& slurmctld);
-/// Offers the wanted content, returns to the accepted content, or does neither. `may_try`: a refused content that is due may be
-/// offered again.
+/// Offers the wanted content, returns to the accepted content, or does neither. `may_try`: allows the function to offer a
+/// refused content again when it is due.
 void advance(State& state, Wanted wanted, const Slurmctld& slurmctld, bool may_try = true);
 
 // --- When to try again ---
@@ -109,8 +109,8 @@ core::Duration wait_of_try(int count, core::Duration first, core::Duration longe
 core::WallTime try_at(core::WallTime refused_at, int refusals);
 /// True if it is time to offer a refused content again. Also true if the clock was set back to a time before `refused_at`.
 bool try_due(const std::optional<core::WallTime>& refused_at, int refusals, core::WallTime now);
-/// Returns when the refused content is offered again. The cause may be gone by then (a name that DNS did not know, a node that
-/// had not registered). nullopt: nothing is offered again merely because time passes.
+/// Returns when the refused content is offered again, because the cause can be gone by then (a name that DNS did not know, a
+/// node that had not registered). nullopt: nothing is offered again merely because time passes.
 std::optional<core::WallTime> next_try(const State& state);
 
 // --- Loading ---
@@ -142,7 +142,7 @@ inline constexpr int kTriesOfFormer = 4;
 
 /// The longest wait of a reconfigure or restart for starting jobs.
 inline constexpr core::Duration kPrologLimit{60000};
-/// The period of checks whether the reconfigure or restart may continue.
+/// How often the reconfigure or restart checks whether a job is still starting.
 inline constexpr core::Duration kPrologPoll{500};
 /// The id of the steps that ask Slurm whether any job is starting. Such a job fails the step with kBusy, which is not reported.
 inline const plan::StepId kLookForStarting{"look for", "starting jobs"};

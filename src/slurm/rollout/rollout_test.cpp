@@ -145,8 +145,8 @@ TEST(Rollout, UndoesEdits) {
   EXPECT_EQ(offer(now, 1).offered, content(1).files);
 }
 
-// Checks after any sequence of events that the last accepted content can be restored, that a refused content is not offered if
-// there is another content to offer, and that a second pass over the same facts changes nothing.
+// Checks after any sequence of events that the last accepted content can be restored, that a refused content is not offered
+// while there is another content to offer, and that a second pass over the same facts changes nothing.
 RC_GTEST_PROP(Rollout, KeepsItsPromises, ()) {
   State state;
   Files accepted;

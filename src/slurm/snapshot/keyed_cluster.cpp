@@ -6,8 +6,8 @@ namespace slurm {
 
 namespace {
 
-/// The delay before a missing key, or the key of a failing connection, is read again. A key whose token Slurm refused is read
-/// again at once.
+/// The delay before a missing key, or the key of a failing connection, is read again. If Slurm refused a token of the key, the
+/// key is read again at once.
 constexpr core::Duration kReadAgain{5000};
 
 }  // namespace
@@ -37,7 +37,7 @@ struct KeyedCluster::Impl : std::enable_shared_from_this<Impl> {
     reading = false;
     if (!read_key) return;
     if (asked != wishes) return read();
-    // Do not report a missing key, because the caller of connect() does. Only read it again.
+    // The caller of connect() reports a missing key. Here, only read the key again.
     if (!bytes || bytes->empty()) return read_after(kReadAgain);
     clusters.set(cluster, endpoint, *bytes, user);
   }

@@ -1,5 +1,5 @@
 // A cluster of the registry whose key is stored somewhere: in a Secret (slinky/secret_key.hpp), or in a file. Reads the key,
-// connects, and reads the key again while it is missing and when the connection fails, because the key may be new.
+// connects, and reads the key again while it is missing and when the connection fails, because the key can be new.
 //
 //   slurm::KeyedCluster site(loop, clusters, "site");
 //   site.connect({"slurmrestd.example.org", 6820}, slinky::secret_key(client, {"slurm-bridge", "jwt"}, "jwt.key"));
@@ -21,7 +21,7 @@ namespace slurm {
 class KeyedCluster {
  public:
   using KeyDone = std::function<void(core::Result<std::string> bytes)>;
-  /// Reads the key, and calls `done` once, in a later turn. An empty key counts as a missing one.
+  /// Reads the key, and calls `done` once, in a later loop iteration. An empty key counts as a missing key.
   using ReadKey = std::function<void(KeyDone done)>;
 
   KeyedCluster(core::Loop& loop, Clusters& clusters, ClusterKey cluster);
@@ -30,8 +30,8 @@ class KeyedCluster {
   KeyedCluster(const KeyedCluster&) = delete;
   KeyedCluster& operator=(const KeyedCluster&) = delete;
 
-  /// Connects to this slurmrestd with the key that `read_key` reads now. Until it is read, an earlier connection stays in use.
-  /// `user` is the user for writes (SlurmUser).
+  /// Connects to this slurmrestd with the key that `read_key` reads now. Until the key is read, an earlier connection stays in
+  /// use. `user` is the user for writes (SlurmUser).
   void connect(Endpoint endpoint, ReadKey read_key, std::string user = "slurm");
   /// Reads a missing key now, instead of some seconds later.
   void read_missing_key();

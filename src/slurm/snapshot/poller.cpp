@@ -9,9 +9,9 @@
 namespace slurm {
 namespace {
 
-/// The longest time between the starts of two expensive rounds, unless twice the duration of a round is more.
+/// The longest time between the starts of two expensive rounds, unless twice the duration of a round is longer.
 constexpr core::Duration kLongestPause{15000};
-/// The shortest time between two requests for the cause of slurmctld's silence. Each may hang in slurmrestd for ten seconds.
+/// The shortest time between two runs of ask_why(). Its request can hang in slurmrestd for ten seconds.
 constexpr core::Duration kWhyAgain{30000};
 
 /// Returns rows by key. An unchanged row keeps its record, and an unchanged table keeps its map.
@@ -89,8 +89,8 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
     });
   }
 
-  /// Finds out whether slurmctld does not answer or refuses our token. A ping has the same result in both cases, so this reads
-  /// a table. The request runs in parallel to the rounds, because it may hang.
+  /// Finds out whether slurmctld does not answer or refuses our token. A ping has the same result in both cases, so this
+  /// function reads a table. The request runs in parallel to the rounds, because it can hang.
   void ask_why() {
     if (asking_why || now() < why_again) return;
     asking_why = true;
@@ -134,8 +134,8 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
     client.nodes(known ? nodes_update : std::nullopt, take(round, &Round::nodes, &Impl::have_nodes));
   }
 
-  /// Reads the partitions. To list partitions, slurmrestd needs slurmdbd. To report that they are unchanged, it needs only
-  /// slurmctld. So if the list cannot be read, asks whether the partitions of the snapshot are unchanged.
+  /// Reads the partitions. slurmrestd needs slurmdbd to list partitions, but only slurmctld to report that they are unchanged.
+  /// So if the list cannot be read, asks whether the partitions are still those of the snapshot.
   void ask_partitions(const RoundPtr& round) {
     auto store = take(round, &Round::partitions, &Impl::have_nodes);
     if (!round->whole) return client.partitions(partitions_update, std::move(store));
@@ -200,8 +200,8 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
       made->nodes = merge(before->nodes, round->nodes->rows, [](const Node& node) -> const std::string& { return node.name; });
     }
     if (!round->jobs->unchanged) {
-      // The last_update of changed jobs is slurmctld's current time. If no job has changed, it is the time of an earlier
-      // answer.
+      // If a job has changed, last_update is slurmctld's current time. If no job has changed, last_update is the time of an
+      // earlier answer.
       if (const std::int64_t time = round->jobs->last_update; time != 0) {
         made->clock = core::WallTime{std::chrono::seconds{time}};
         made->clock_at = round->asked_for_jobs;
@@ -212,7 +212,7 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
     partitions_update = round->partitions->last_update;
     nodes_update = round->nodes->last_update;
     jobs_update = round->jobs->last_update;
-    // Zero means that slurmctld reports no time of the last change for this table.
+    // Zero means that slurmctld does not report when this table last changed.
     for (auto* time : {&partitions_update, &nodes_update, &jobs_update}) {
       if (*time == 0) time->reset();
     }
@@ -233,7 +233,7 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
     made->error_code = error.code;
     made->from_server = error.http_status != 0;
     made->other_cluster = error.reason == kOtherCluster;
-    // Remove the name of the request that noticed the other cluster, so that all requests report the same error.
+    // Remove the name of the request that reported the other cluster, so that all requests give the same error.
     if (const std::size_t colon = made->error.rfind(": "); made->other_cluster && colon != std::string::npos)
       made->error.erase(0, colon + 2);
     return made;
@@ -267,8 +267,8 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
 
   // --- Glances: reads of only the states of jobs, between expensive rounds --------------------------------------------
 
-  /// Reports whether the job of a pod has another state than in the snapshot. Pods wait until Slurm starts or ends their
-  /// external jobs. Changes of all other jobs can wait for the next round.
+  /// Reports whether the job of a pod has another state than in the snapshot. Only these jobs are urgent, because pods wait
+  /// until Slurm starts or ends their external jobs. Changes of all other jobs can wait for the next round.
   [[nodiscard]] bool pods_job_changed(const std::vector<std::shared_ptr<const JobState>>& rows) const {
     std::map<std::int64_t, std::string_view> states;
     for (const auto& row : rows) states.emplace(row->id, row->state);
@@ -299,7 +299,7 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
     });
   }
 
-  /// Schedules a glance if it would come before the next round.
+  /// Schedules a glance if it can run before the next round.
   void schedule_glance() {
     glance_timer.cancel();
     if (glancing || soon || !client.job_details() || !snapshot->complete() || !snapshot->capabilities.job_states) return;
@@ -354,8 +354,8 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
 
   SnapshotPtr snapshot = std::make_shared<const Snapshot>();
   std::optional<std::int64_t> partitions_update, nodes_update, jobs_update;
-  /// slurmctld's time stamp of the partitions in the snapshot, even if that is stale. nullopt: the partitions may have changed,
-  /// even if slurmctld reports no change.
+  /// slurmctld's time stamp of the partitions in the snapshot, even if the snapshot is stale. nullopt: the partitions may have
+  /// changed although slurmctld reports no change.
   std::optional<std::int64_t> read_partitions;
   bool started = false;
   bool running = false;
@@ -363,7 +363,7 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
   bool all_next = false;
   bool asking_why = false;
   core::MonoTime why_again;            ///< ask_why() sends no request before this time.
-  std::optional<core::Error> refused;  ///< The error if slurmctld is known to refuse our token.
+  std::optional<core::Error> refused;  ///< The error of the refusal if slurmctld is known to refuse our token.
   core::MonoTime last_started, last_ended, last_whole, often_until;
   core::MonoTime settled{core::Duration{-1}};  ///< When the outcome of the last write is final: see wrote().
   core::Duration cost{0};

@@ -1,14 +1,14 @@
 // Keeps the snapshot of one cluster: polls nodes, jobs and partitions, and makes one immutable value of each complete round. A
 // round that fails or is incomplete keeps the contents as kStale.
 //
-// A round reads partitions and nodes first and jobs after them. A draining node takes no new job, so the jobs read later are
-// all that can hold it. If slurmctld is away, slurmrestd needs 10 s to report it, except for a ping. So after a failure a ping
-// is sent first. A ping has the same result if slurmctld is absent and if it refuses our token, so a table is read beside
-// some pings.
+// A round reads partitions and nodes first, and jobs after them. A draining node takes no new job, so the jobs read later
+// include all jobs that can hold it. If slurmctld is away, slurmrestd needs 10 s to report that, except for a ping. So after a
+// failure a ping is sent first. A ping has the same result if slurmctld is absent and if slurmctld refuses our token. So a
+// table is read beside some pings.
 //
-// Rounds become rare if they are expensive, as with thousands of jobs. For a client with ClientOptions::job_details, the states
-// of all jobs are then read between two rounds, which costs a fraction. If an external job has changed its state, the next
-// round starts early.
+// If rounds are expensive, as with thousands of jobs, there are fewer rounds. For a client with ClientOptions::job_details, the
+// poller then reads the states of all jobs between two rounds, at a fraction of the cost of a round. If an external job has
+// changed its state, the next round starts early.
 #pragma once
 
 #include <functional>
@@ -28,8 +28,8 @@ struct PollerOptions {
   core::Duration period{1000};       ///< The time between the starts of two rounds.
   core::Duration often_period{300};  ///< The period after poll_often().
   core::Duration often_for{2000};    ///< How long the effect of one poll_often() lasts.
-  /// The least time from the start of one round to the start of the next, as a multiple of the first one's duration. This time
-  /// is at most 15 s, or twice that duration if that is more.
+  /// The least time between the starts of two rounds, as a multiple of the first round's duration. This time is at most 15 s,
+  /// or at most twice the first round's duration if that is longer.
   int cost_factor = 20;
   int often_cost_factor = 4;          ///< The factor after poll_often() and poll_soon().
   core::Duration first_backoff{300};  ///< The pause after a failure. Doubles each time, with jitter.
@@ -61,7 +61,7 @@ class Poller {
   /// something waits for a change in Slurm.
   void poll_often();
   /// Makes the next round read all tables. Call it when a live read contradicts the snapshot, or when slurmctld was
-  /// reconfigured: slurmctld may then report that nothing has changed.
+  /// reconfigured: slurmctld can then report that nothing has changed.
   void poll_all_next();
   /// Makes the contents stale until a round that begins later is complete.
   void mark_stale();

@@ -74,7 +74,7 @@ class Listeners {
   void remove(Clusters::ListenerId id) { all_.erase(id); }
   void clear() { all_.clear(); }
   void tell(const What& what) {
-    // Listeners may be added or removed during the calls.
+    // Calls can add or remove listeners, so iterate over a copy of the ids.
     std::vector<Clusters::ListenerId> ids;
     for (const auto& [id, listener] : all_) ids.push_back(id);
     for (const Clusters::ListenerId id : ids) {
@@ -89,7 +89,7 @@ class Listeners {
   std::map<Clusters::ListenerId, std::shared_ptr<Listener>> all_;
 };
 
-/// Live reads of all jobs. Requests that arrive during a read wait for the next read, which serves all of them.
+/// Live reads of all jobs. Requests that arrive during a read wait for the next read. One read serves all requests that wait.
 class JobReads {
  public:
   using Jobs = std::vector<std::shared_ptr<const Job>>;
@@ -281,7 +281,7 @@ struct Clusters::Impl : std::enable_shared_from_this<Clusters::Impl> {
     return std::make_shared<ReadGate>(test, std::move(what));
   }
 
-  /// Destroys a connection in a later turn, because one of its callbacks may be running.
+  /// Destroys a connection in a later loop iteration, because one of its callbacks may be running.
   void retire(std::unique_ptr<Connection> connection) {
     connection->poller.stop();
     loop.after(core::Duration{0}, [gone = std::shared_ptr<Connection>(std::move(connection))] {});
@@ -399,7 +399,7 @@ void Clusters::poll_all_next(const ClusterKey& cluster) {
 }
 
 void Clusters::mark_stale() {
-  // A listener may remove clusters.
+  // Calls of listeners can remove clusters, so iterate over a copy of the keys.
   std::vector<ClusterKey> known;
   for (const auto& [cluster, connection] : impl_->connections) known.push_back(cluster);
   for (const ClusterKey& cluster : known) {

@@ -33,11 +33,11 @@ namespace slurm {
 struct Endpoint {
   std::string host;
   std::uint16_t port = 6820;
-  std::string cluster_name{};  ///< ClusterName of the cluster that it serves, if known: ClientOptions::cluster_name.
+  std::string cluster_name{};  ///< ClusterName of the cluster behind the slurmrestd, if known.
   friend bool operator==(const Endpoint&, const Endpoint&) = default;
 };
 
-/// The difference between two snapshots. Sent after every poll, even if nothing changed, because gates wait for it.
+/// The difference between two snapshots. Sent after every poll, even if nothing changed, because gates wait for a poll.
 struct Change {
   ClusterKey cluster;
   SnapshotPtr before, now;
@@ -47,7 +47,7 @@ struct Change {
   bool health = false;             ///< Completeness, error, capabilities, or the jobs with unreadable nodes have changed.
 };
 
-/// A poll of a list of an accounting database has ended. Sent even if nothing changed, because gates wait for it.
+/// A poll of a list of an accounting database has ended. Sent even if nothing changed, because gates wait for a poll.
 struct ListChange {
   AccountingKey database;
   accounting::List list{};
@@ -71,26 +71,26 @@ class Clusters {
   /// stay as kStale until the new connection has answered. `token_key` has the bytes of the HS256 key. `user` is the user for
   /// writes (SlurmUser).
   void set(const ClusterKey& cluster, Endpoint endpoint, std::string token_key, std::string user = "slurm");
-  /// Removes a cluster, and sends listeners a last change, to kNone. Ignores unknown clusters.
+  /// Removes a cluster, and sends listeners a last Change, whose `now` has Health::kNone. Ignores unknown clusters.
   void remove(const ClusterKey& cluster);
   [[nodiscard]] bool contains(const ClusterKey& cluster) const;
 
   /// Returns the last snapshot. It is never null: an unknown cluster has Health::kNone.
   [[nodiscard]] SnapshotPtr snapshot(const ClusterKey& cluster) const;
-  /// Returns the client of the cluster, or null for an unknown cluster. Valid in the current turn of the loop.
+  /// Returns the client of the cluster, or null for an unknown cluster. Valid in the current loop iteration.
   [[nodiscard]] Client* client(const ClusterKey& cluster);
 
-  /// Adds an accounting database, or changes the clusters whose slurmrestds are asked, and the lists that are polled (if
-  /// `lists` is empty: all lists). Does nothing if neither differs.
+  /// Adds or changes an accounting database. `over`: the clusters whose slurmrestds are asked. `lists`: the lists that are
+  /// polled (empty: all lists). Does nothing if neither differs.
   void set_accounting(const AccountingKey& database, std::vector<ClusterKey> over, std::set<accounting::List> lists = {});
   void remove_accounting(const AccountingKey& database);
-  /// Returns the last contents of the database, or null if it is unknown. Valid in the current turn of the loop.
+  /// Returns the last contents of the database, or null if it is unknown. Valid in the current loop iteration.
   [[nodiscard]] const accounting::Lists* lists(const AccountingKey& database) const;
   /// Returns the clusters whose slurmrestds are asked about the database.
   [[nodiscard]] std::vector<ClusterKey> clusters_of(const AccountingKey& database) const;
-  /// Returns the client of the first cluster of the database that answers and whose slurmrestd serves accounting. Without one,
-  /// prefers a slurmrestd that serves accounting, then one that may, then any. Returns null if none of the clusters is known.
-  /// Valid in the current turn of the loop.
+  /// Returns the client of the first cluster of the database that answers and whose slurmrestd serves accounting. If there is
+  /// none, prefers a slurmrestd that serves accounting, then one that might, then any. Returns null if none of the clusters is
+  /// known. Valid in the current loop iteration.
   [[nodiscard]] AccountingClient* accounting(const AccountingKey& database);
 
   /// Makes polls more frequent for two seconds. Call it when a plan waits on the cluster or accounting database
@@ -99,11 +99,11 @@ class Clusters {
   /// Polls as soon as PollerOptions::often_cost_factor allows, or after a failure when its pause ends. Call it after a write.
   void poll_soon(const ClusterKey& cluster);
   void poll_soon(const AccountingKey& database, accounting::List list);
-  /// Makes the next poll read all tables, even those that slurmctld reports as unchanged. Call it when the contents are or may
-  /// be wrong.
+  /// Makes the next poll read all tables, even those that slurmctld reports as unchanged. Call it when the contents are wrong,
+  /// or might be.
   void poll_all_next(const ClusterKey& cluster);
-  /// Makes the contents of all clusters and databases stale until a later poll has read them, because another process may have
-  /// written.
+  /// Makes the contents of all clusters and databases stale until a later poll has read them. Call it when another process
+  /// might have written.
   void mark_stale();
 
   /// Reads all jobs live. Takes little time if nothing changed since the snapshot. One request serves all callers that asked
@@ -111,8 +111,8 @@ class Clusters {
   void live_jobs(const ClusterKey& cluster, Client::Done<std::vector<std::shared_ptr<const Job>>> done);
 
   /// Returns a gate that opens in one of three cases: a snapshot exists whose requests started after now, the cluster was
-  /// removed, or Slurm does not answer. In the last case the contents are stale and prove nothing, and the next complete
-  /// snapshot is one that was requested later (Poller::wrote). The gate opens, because a key must not wait forever.
+  /// removed, or Slurm does not answer (a key must not wait forever). In the last case the contents are stale and prove
+  /// nothing, and the next complete snapshot is one that was requested later (Poller::wrote).
   [[nodiscard]] plan::GatePtr gate_from_now(const ClusterKey& cluster, std::string what);
   /// Returns a gate as gate_from_now does, with `when` in place of now. Before `when`, the gate stays closed even if Slurm does
   /// not answer.

@@ -141,7 +141,7 @@ TEST_F(RegistryTest, WhileSlurmdbdIsAwayUnchangedPartitionsAreGood) {
   EXPECT_TRUE(snapshot()->complete());
 }
 
-/// Returns an empty table in which slurmrestd names its cluster.
+/// Returns a reply with an empty table and the name of the cluster.
 std::string table_of(const std::string& list, const std::string& cluster) {
   return "{\"" + list + R"(":[],"last_update":{"set":true,"number":5},"errors":[],"warnings":[],"meta":{"slurm":{"cluster":")" +
          cluster + "\"}}}";
@@ -221,7 +221,7 @@ TEST_F(RegistryTest, PollsEverySecondAndSharesWhatIsUnchanged) {
   EXPECT_EQ(rounds(), 12);
 }
 
-/// Jobs end by slurmctld's clock, and ours may differ.
+/// Jobs end by slurmctld's clock, which can differ from ours.
 TEST_F(RegistryTest, AnswersShowTheClockOfSlurmctld) {
   http.on("GET", kBase + "/jobs/", testing::jobs("", 5000));
   add();

@@ -1,5 +1,5 @@
-// A map whose copies share their contents until one of them is written to. A new snapshot in which nothing changed copies
-// nothing.
+// A map whose copies share their contents until one of them is written to. So making a new snapshot in which nothing changed
+// copies no contents.
 #pragma once
 
 #include <initializer_list>

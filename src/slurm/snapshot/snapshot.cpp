@@ -38,8 +38,8 @@ bool Snapshot::unreadable() const {
 }
 
 core::Duration Snapshot::good_for() const {
-  // Fresh for twice the round's duration plus 1 s for a pass. A snapshot must still be fresh when its round ends, even if the
-  // round took longer than kFreshAtMost.
+  // A snapshot is fresh for twice the round's duration plus 1 s for a pass. It must still be fresh when its round ends, even if
+  // the round took longer than kFreshAtMost.
   return std::clamp(2 * cost + core::Duration{1000}, kFresh, std::max(kFreshAtMost, cost + kFresh));
 }
 
@@ -69,7 +69,7 @@ Work Snapshot::work_on(std::string_view node_name) const {
   const auto all = index();
   const auto it = all->by_node.find(node_name);
   const Work held = it == all->by_node.end() ? Work{} : it->second.work;
-  // Jobs are read after nodes, so a job may hold a node that registered in between and is not in the snapshot. Jobs with
+  // Jobs are read after nodes, so a job can hold a node that registered in between and is not in the snapshot. Jobs with
   // unreadable nodes count only for nodes of the snapshot.
   return node(node_name) == nullptr ? held : both(held, all->of_any.work);
 }

@@ -23,7 +23,7 @@ struct Work {
   int jobs = 0;
   bool running = false;                    ///< At least one job is RUNNING.
   bool suspended = false;                  ///< At least one job is SUSPENDED.
-  std::optional<core::WallTime> deadline;  ///< The latest end of the running jobs. Absent if one has no limit.
+  std::optional<core::WallTime> deadline;  ///< The latest end of the running jobs. Absent if a running job has no limit.
 };
 
 /// An index of the jobs by node, so that finding the jobs of a node does not visit all jobs.
@@ -42,7 +42,7 @@ struct JobIndex {
 struct Snapshot {
   enum class Health {
     kNone,      ///< No server is known yet, or the server has never answered.
-    kStale,     ///< The contents may be old: the last poll failed, or nothing was read since a reconnect or mark_stale().
+    kStale,     ///< The contents can be old: the last poll failed, or nothing was read since a reconnect or mark_stale().
     kComplete,  ///< Nodes, jobs and partitions were all read in one round.
   };
   Health health = Health::kNone;
@@ -77,11 +77,11 @@ struct Snapshot {
   [[nodiscard]] std::optional<core::WallTime> time_at(core::MonoTime now) const;
   [[nodiscard]] const Node* node(std::string_view name) const;
   /// Returns the jobs that hold the node (running, suspended, configuring or completing there), and those whose nodes cannot be
-  /// read, because they may hold it.
+  /// read, because they possibly hold it.
   [[nodiscard]] std::vector<std::shared_ptr<const Job>> jobs_on(std::string_view node) const;
   /// Summarizes the jobs of the node. If Slurm has no such node, jobs whose nodes cannot be read do not count.
   [[nodiscard]] Work work_on(std::string_view node) const;
-  /// True if a job holds or may hold the node, or waits for it by name. slurmctld ends such a job if the node's record is
+  /// True if a job holds or possibly holds the node, or waits for it by name. slurmctld ends such a job if the node's record is
   /// deleted.
   [[nodiscard]] bool job_names(std::string_view node) const;
   /// True if a job waits for the node by name.
@@ -100,7 +100,7 @@ using SnapshotPtr = std::shared_ptr<const Snapshot>;
 /// The time that a slurmd is given to register. slurmd tries at intervals that double up to 128 s. A slurmd whose name
 /// slurmctld refused without an error never tries again.
 inline constexpr core::Duration kRegistration{3 * 60 * 1000};
-/// The least age up to which a snapshot counts as evidence.
+/// Every complete snapshot up to this age counts as evidence.
 inline constexpr core::Duration kFresh{3000};
 /// The greatest age for evidence, unless the round itself took longer. Objects are still read live before they are destroyed.
 inline constexpr core::Duration kFreshAtMost{60000};

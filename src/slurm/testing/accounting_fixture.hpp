@@ -1,5 +1,5 @@
-// A fixture for tests of acts on the accounting database "db", over the slurmrestd of cluster "c". The test's class serves
-// slurmdbd's lists with `http`, and then calls join().
+// A fixture for tests of acts on the accounting database "db", through the slurmrestd of cluster "c". The derived test class
+// serves slurmdbd's lists with `http`, and then calls join().
 #pragma once
 
 #include <gtest/gtest.h>

@@ -13,8 +13,8 @@ using core::Json;
 
 namespace {
 
-/// The operator may report a worker's end to Slurm this late, because Slurm, the API server and the operator may be down one
-/// after the other.
+/// The operator is allowed to report a worker's end to Slurm this late, because Slurm, the API server and the operator can be
+/// down one after the other.
 constexpr core::Duration kUnheardEnd{180000};
 
 }  // namespace
@@ -41,8 +41,8 @@ void AbandonedRecords::listen() {
   });
 }
 
-/// Notes the record of a worker that is gone, if the worker had no owner or there is no Controller. Without an owner, nobody
-/// gave the record a comment. Without a Controller, the record is out of reach.
+/// Notes the record of a worker that is gone, if the worker had no owner or there is no Controller. If there was no owner,
+/// nobody gave the record a comment. If there is no Controller, nobody can reach the record.
 void AbandonedRecords::abandon_record(const Json& pod) {
   const kube::Key controller{namespace_of(pod), label(pod, api::kLabelCluster)};
   gone_[{controller, slurm_node_of(pod)}] = loop_.clock().mono();
@@ -50,9 +50,9 @@ void AbandonedRecords::abandon_record(const Json& pod) {
   abandoned_.insert({controller, slurm_node_of(pod)});
 }
 
-/// Notes the records of a NodeSet that was deleted while slurmctld was down: a NodeSet waits for slurmctld, but not for ever.
-/// Also notes the records of a NodeSet that was deleted with --cascade=orphan. Such a NodeSet waits for nothing, and leaves its
-/// records to the next NodeSet of its name.
+/// Notes the records of a NodeSet that was deleted while slurmctld was down, because a NodeSet does not wait for slurmctld
+/// forever. Also notes the records of a NodeSet that was deleted with --cascade=orphan. Such a NodeSet does not wait at all,
+/// and leaves its records to the next NodeSet of its name.
 void AbandonedRecords::abandon_left(const Json& nodeset) {
   const kube::Key controller{namespace_of(nodeset), text_at(nodeset, {"spec", "controllerRef", "name"})};
   const SlurmSite::Cluster* cluster = site_.find(controller);
@@ -60,7 +60,7 @@ void AbandonedRecords::abandon_left(const Json& nodeset) {
   if (cluster != nullptr && (alone || !cluster->slurm->up())) abandon_records(controller);
 }
 
-/// Notes the record of a worker with scalingMode DaemonSet that was deleted recently, when its machine is renamed. If the
+/// Notes the record of a recently deleted worker with scalingMode DaemonSet, when the worker's machine is renamed. If the
 /// record has no comment, only the machine's name shows whose record it is.
 void AbandonedRecords::abandon_renamed(const std::string& was) {
   const core::MonoTime now = loop_.clock().mono();

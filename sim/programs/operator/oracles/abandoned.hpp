@@ -1,6 +1,6 @@
 // Not an oracle by itself: finds records of Slurm nodes that may stay at the end (declared_state.hpp), because nobody can
-// delete them. Their Controller or NodeSet is gone and has not deleted them, their worker had no owner, or their worker's
-// machine was renamed before the operator wrote the owner into the record.
+// delete these records. Either their Controller or NodeSet is gone and has not deleted them, or their worker had no owner, or
+// their worker's machine was renamed before the operator wrote the owner into the record.
 //
 // Folder sim/programs/operator/oracles: the oracles of the operator. They rely on the simulated servers alone. Uses
 // sim/oracles.

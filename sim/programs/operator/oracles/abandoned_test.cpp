@@ -18,7 +18,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 namespace kinds = kube::resources;
 
-/// When the cluster of these records returns, nobody can tell whose they are, because they have no comment.
+/// When the cluster of these records returns, nobody can tell whose records they are, because they have no comment.
 TEST_F(OraclesTest, RecordsOfWorkersThatWentWithoutAControllerAreNobodys) {
   world.pause(0, core::Duration{60000});
   for (const char* node : {"cpu-0", "cpu-1"}) {
@@ -62,7 +62,7 @@ TEST_F(OraclesTest, AndOfThoseThatANodeSetLeftThatWentAlone) {
   EXPECT_NE(slurm.node("cpu-0"), nullptr);
 }
 
-/// With scalingMode DaemonSet, only the machine's name shows whose record it is if the record has no comment.
+/// With scalingMode DaemonSet, if the record has no comment, only the machine's name shows whose record it is.
 class RenamedMachineTest : public OraclesTest {
  protected:
   static constexpr const char* kMachine = "kube-0";

@@ -27,7 +27,7 @@ std::vector<std::string> claims_of(const Json& pod) {
   return out;
 }
 
-/// Reports whether the operator has marked the claim for deletion with that pod.
+/// Reports whether the operator has marked the claim for deletion together with that pod.
 bool given_up_with(const Json& claim, const std::string& pod_uid) {
   return !pod_uid.empty() && text_at(claim, {"metadata", "annotations", std::string(api::kAnnotationScaledIn)}) == pod_uid;
 }
@@ -45,8 +45,8 @@ void ClaimOracle::listen() {
     const bool gone = change->type == Change::Type::kDeleted;
     if (table == table_name(slinky::resources::kNodeSet) && !gone) note_nodeset(body);
     if (table == "pods" && is_worker(body)) gone ? note_gone(body) : note_worker(body, change->type == Change::Type::kAdded);
-    // No user deletes claims of workers here: the operator does, or Kubernetes with their owner. A claim disappears a moment
-    // later, when Kubernetes has seen that no pod uses it.
+    // No user deletes claims of workers here: either the operator does, or Kubernetes deletes them with their owner. A claim
+    // disappears a moment later, when Kubernetes has seen that no pod uses the claim.
     if (table != "persistentvolumeclaims" || label(body, api::kLabelName) != slinky::kAppWorker) return;
     if ((gone || terminating(body)) && deleted_.insert(text_at(body, {"metadata", "uid"})).second) judge(body);
   });
@@ -106,7 +106,7 @@ void ClaimOracle::note_gone(const Json& pod) {
   if (!owner.empty() && !goes_for_good(pod)) vacancies_[{namespace_of(pod), name_of(pod)}] = {owner, loop_.clock().mono()};
 }
 
-/// Reports whether the operator has marked a claim of the worker for deletion with the worker, or a claim no longer exists.
+/// Reports whether the operator has marked a claim of the worker for deletion with the worker, or a claim is already gone.
 bool ClaimOracle::goes_for_good(const Json& pod) const {
   const std::vector<std::string> claims = claims_of(pod);
   return std::ranges::any_of(claims, [&](const std::string& name) {

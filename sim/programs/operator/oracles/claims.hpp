@@ -1,5 +1,5 @@
-// Checks that a worker's volume claim is deleted only as the retention policy of its NodeSet says: with the NodeSet, or after
-// its worker was scaled in. Also checks that no worker is created before its claims.
+// Checks that a worker's volume claim is deleted only as the retention policy of its NodeSet allows: with the NodeSet, or after
+// the worker was scaled in. Also checks that no worker is created before its claims.
 #pragma once
 
 #include <functional>
@@ -35,7 +35,7 @@ class ClaimOracle {
     std::int64_t replicas = 0;
     bool when_scaled = false, when_deleted = false;  ///< Whether whenScaled, and whenDeleted, is Delete.
   };
-  /// Returns the recent specs of a NodeSet. An operator may still act on each of them.
+  /// Returns the recent specs of a NodeSet. An operator is still allowed to act on each of them.
   [[nodiscard]] std::vector<Wish> lately(const std::string& uid) const;
 
   core::Loop& loop_;

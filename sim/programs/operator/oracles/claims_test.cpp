@@ -17,7 +17,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 namespace kinds = kube::resources;
 
-/// A NodeSet with one worker and its claim. All three are deleted while the operator is paused.
+/// A NodeSet, its worker, and the worker's claim. All three are deleted while the operator is paused.
 class ClaimOracleTest : public OraclesTest {
  protected:
   void SetUp() override {

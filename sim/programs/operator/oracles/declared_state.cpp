@@ -50,7 +50,7 @@ DeclaredState::DeclaredState(core::Loop& loop, KubeApi& api, SlurmSite& site, co
                              const AbandonedRecords& abandoned)
     : loop_(loop), api_(api), site_(site), holds_(holds), abandoned_(abandoned) {}
 
-/// Returns the hash of the newest template if it replaces workers of other templates; else "".
+/// Returns the hash of the newest template if that template replaces workers of other templates; else "".
 std::string DeclaredState::rolled_revision(const Json& nodeset) const {
   const Json* newest = nullptr;
   for (const auto& [key, stored] : api_.store().all(table_name(kube::resources::kControllerRevision))) {
@@ -91,8 +91,8 @@ void DeclaredState::unmet_nodeset(const Json& nodeset, std::vector<std::string>&
     out.push_back("NodeSet " + name + " has a reservation that it does not want");
   const std::int64_t wanted = wished_workers(api_, nodeset);
   std::int64_t have = 0, left = 0;
-  // Nodes that people took out of service stay out until people return them. Unless all nodes are out, the NodeSet is still
-  // ready.
+  // Nodes that people took out of service stay out until people return them. The NodeSet is still ready, unless all its nodes
+  // are out of service.
   int usable = 0, aside = 0, others = 0;
   const bool stopped = condition_true(nodeset, api::kConditionDeletionsStopped);
   const std::string newest = stopped ? "" : rolled_revision(nodeset);
@@ -107,8 +107,8 @@ void DeclaredState::unmet_nodeset(const Json& nodeset, std::vector<std::string>&
     const std::string node_name = slurm_node_of(pod);
     const HoldOracle::Hold hold = holds_.on(controller, node_name);
     // A worker of the other scalingMode stays if a user has cordoned the worker or its Slurm node, because its successor would
-    // not be cordoned. With scalingMode DaemonSet, such a worker may come on top of the wanted ones, because there may be no
-    // Kubernetes node for its successor.
+    // not be cordoned. With scalingMode DaemonSet, such a worker does not count as one of the wanted workers, because there is
+    // possibly no Kubernetes node for its successor.
     if (bound_to_hosts(nodeset) != bound_to_host(pod)) {
       if (!pod_cordoned(pod) && !hold.drain && !hold.down) out.push_back("pod " + key.str() + " is of the other scalingMode");
       if (bound_to_hosts(nodeset)) ++left;
@@ -119,7 +119,7 @@ void DeclaredState::unmet_nodeset(const Json& nodeset, std::vector<std::string>&
       out.push_back("pod " + key.str() + " has no node in Slurm");
       continue;
     }
-    // A pod without a slurmd may still be Ready, because a kubelet without connection cannot report that its pod has failed.
+    // A pod without a slurmd can still be Ready, because a kubelet without connection cannot report that its pod has failed.
     if (!runs_slurmd(*site->second, node_name, pod)) out.push_back("pod " + key.str() + " has no slurmd");
     const Json* host = api_.peek(kinds::kNode, {"", text_at(pod, {"spec", "nodeName"})});
     // Checks the features of every worker's node, also if slurmd started before the features were changed.
@@ -175,18 +175,18 @@ void DeclaredState::unmet_slurm(const SlurmSite::Cluster& cluster, std::vector<s
       return is_worker(pod) && kube::Key{entry.first.ns, label(pod, api::kLabelCluster)} == cluster.controller &&
              slurm_node_of(pod) == node_name;
     });
-    // A new Controller may get the state of a deleted cluster, and slurmctld may return after a NodeSet was deleted. The
+    // A new Controller can get the state of a deleted cluster, and slurmctld can return after a NodeSet was deleted. The
     // operator recognizes the record of a worker only by its comment, by the operator's reason, or by a feature with the name
-    // of a NodeSet whose workers have ordinals. Any other record may belong to a host of the site.
+    // of a NodeSet whose workers have ordinals. Any other record could belong to a host of the site.
     const bool nameless = node.down && node.comment.empty() && !given_by_operator(node.reason) &&
                           std::ranges::none_of(node.features, [&](const std::string& feature) {
                             return slinky::ordinal_of(name, feature + "-") &&
                                    api_.peek(slinky::resources::kNodeSet, {cluster.controller.ns, feature}) != nullptr;
                           });
-    // If Slurm refuses a slurmd, the operator never writes the record's comment, so it cannot recognize the record either.
+    // If Slurm refuses a slurmd, the operator never writes the record's comment, so it cannot recognize this record either.
     if (nameless && (node.invalid_reg || abandoned_.contain(cluster.controller, name))) continue;
     // An administrator's hold outlives the worker. If Slurm refuses the slurmd, only the reason decides: Slurm overwrites an
-    // administrator's reason, and before 26.05 a leftover reason may look like an administrator's.
+    // administrator's reason, and before 26.05 a leftover reason can look like an administrator's.
     const HoldOracle::Hold hold = holds_.on(cluster.controller, name);
     const bool others =
         node.invalid_reg ? !given_by_operator(node.reason) && !tells_lack(node.reason) : hold.drain || hold.down;
@@ -212,7 +212,7 @@ void DeclaredState::unmet_controller(const kube::Key& key, const Json& object, s
   if (cluster->slurm->configuration() != conf) {
     out.push_back("slurmctld of " + key.str() + " runs with another configuration than the ConfigMap's");
   }
-  // No user asks to withhold a partition, so at the end none is withheld.
+  // No user requests that a partition is withheld, so no partition may be withheld at the end.
   for (const auto& [name, partition] : cluster->slurm->partitions()) {
     if (partition.state == "DRAIN") out.push_back("partition " + name + " is withheld still");
   }
@@ -305,8 +305,8 @@ void DeclaredState::unmet_token(const Json& object, std::vector<std::string>& ou
   if (core::get_bool(secret, {"immutable"}) == spec.refresh) {
     out.push_back(fmt::format("the Secret of {} {} change", who, spec.refresh ? "cannot" : "can"));
   }
-  // Close to the expiry, the status may report the token as valid or as expired, because the status may count the lifetime
-  // from the token's request or from its signature.
+  // Close to the expiry, the status is allowed to report the token as valid or as expired, because the status counts the
+  // lifetime either from the token's request or from its signature.
   constexpr core::Duration kMoment{10000};
   const core::Duration left = expires - loop_.clock().wall().since_epoch;
   if (spec.refresh && left <= core::Duration{0}) out.push_back("the token of " + who + " has expired");
@@ -376,7 +376,7 @@ std::vector<std::string> DeclaredState::unmet() const {
     (void)key;
   });
   for (const auto& [host, cluster] : site_.clusters()) unmet_slurm(*cluster, out);
-  // Workers of a NodeSet that was deleted without them still exist. slurm.conf no longer describes that NodeSet.
+  // If a NodeSet was deleted without its workers, these workers still exist. slurm.conf no longer describes that NodeSet.
   for (const auto& [key, stored] : api_.store().all("pods")) {
     const Json& pod = stored->body;
     if (!acts_in(namespaces_, key.ns) || !is_worker(pod) || !terminating(pod)) continue;

@@ -1,5 +1,5 @@
-// Checks that the declared state is reached in the end: the running pods and the status match the Controllers, RestApis,
-// NodeSets, LoginSets and Tokens of the users, and nothing is left over.
+// Checks that the declared state is reached in the end: the running pods and the status match the users' Controllers, RestApis,
+// NodeSets, LoginSets and Tokens, and no other objects remain.
 #pragma once
 
 #include <optional>

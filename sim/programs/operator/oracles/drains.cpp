@@ -15,11 +15,11 @@ namespace {
 using core::Json;
 namespace kinds = kube::resources;
 
-/// The operator may not know yet what happened less than this time ago: a watch may be late, Slurm slow, the operator paused.
+/// The operator may not know of an event that is more recent than this: a watch can be late, Slurm slow, the operator paused.
 constexpr core::Duration kUnheard{90000};
 
-/// Reports whether the state of the host allows the operator to drain its workers. Includes hosts that are not ready, because
-/// the known state of their pods may be old.
+/// Reports whether the state of the host allows the operator to drain its workers. This includes hosts that are not ready,
+/// because the known state of their pods can be old.
 bool host_cordoned(const Json& node) {
   return host_goes(node) || !condition_true(node, "Ready");
 }
@@ -94,7 +94,7 @@ bool DrainOracle::too_many(const std::string& ns, const std::string& nodeset) co
         key.ns == ns && label(stored->body, api::kLabelName) == "slurmd" && label(stored->body, api::kLabelInstance) == nodeset;
     if (its && !ends(stored->body)) ++have;
   }
-  // A worker that has ended recently may still exist for an operator whose watch is late.
+  // For an operator whose watch is late, a worker that has ended recently can still exist.
   const auto ended = ended_.find({ns, nodeset});
   if (ended != ended_.end()) have += std::ranges::count_if(ended->second, [this](const auto& at) { return lately(at); });
   const auto wished = wished_.find({ns, nodeset});
@@ -106,7 +106,7 @@ bool DrainOracle::too_many(const std::string& ns, const std::string& nodeset) co
   return false;
 }
 
-/// Reports whether the pod's ordinal has recently always been below rollingUpdate.partition of its NodeSet.
+/// Reports whether the pod's ordinal has always been below rollingUpdate.partition of its NodeSet recently.
 bool DrainOracle::below_partition(const std::string& ns, const Json& pod) const {
   const auto told = partitions_.find({ns, label(pod, api::kLabelInstance)});
   if (told == partitions_.end()) return false;
@@ -167,9 +167,9 @@ bool DrainOracle::explained(const SlurmSite::Cluster& cluster, const SimNode& re
 }
 
 void DrainOracle::drained(const SlurmSite::Cluster& cluster, const SimNode& node, const std::string& reason) {
-  // The operator restores drains of administrators with their reasons. Such a drain needs no other cause.
+  // The operator restores drains of administrators with the administrators' reasons. Such a drain needs no other cause.
   if (!given_by_operator(reason) || explained(cluster, node, reason)) return;
-  // The operator may drain the node of an earlier pod until it sees that the slurmd of the next pod has registered.
+  // The operator is allowed to drain the node of an earlier pod until it sees that the slurmd of the next pod has registered.
   const auto slurmd = cluster.slurmds.find(node.name);
   const bool fresh = cluster.slurm->now_seconds() - node.registered_at <= kUnheard.count() / 1000;
   const bool anothers = slurmd != cluster.slurmds.end() && (node.instance_id != slurmd->second || fresh);

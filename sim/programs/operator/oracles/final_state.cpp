@@ -13,7 +13,7 @@ namespace {
 
 using core::Json;
 
-/// Removes everything that differs from one history to the next, wherever it is.
+/// Removes all members that differ from one history to the next, at any depth.
 void without_chance(Json& value) {
   static const std::set<std::string> kLeftOut{
       // Drawn or counted by the API server.
@@ -23,9 +23,9 @@ void without_chance(Json& value) {
       "startTime", "startedAt", "finishedAt",
       // Kubernetes nodes, addresses and volumes that happened to be free. The comments of Slurm nodes use "node".
       "nodeName", "node", "podIP", "podIPs", "hostIP", "hostIPs", "clusterIP", "clusterIPs", "volumeName", "containerID",
-      // There are as many of these containers as the rotation of a key needed.
+      // The number of these containers depends on how the rotation of a key went.
       "ephemeralContainers", "ephemeralContainerStatuses"};
-  // A cluster's keys are random, and so are their digests and everything that contains these: only their presence counts.
+  // A cluster's keys are random, and so are their digests and everything that contains the digests: only the presence counts.
   static const std::set<std::string> kDrawn{std::string(api::kAnnotationSlurmKeyHash),
                                             std::string(api::kAnnotationMadeWithKey),
                                             std::string(api::kAnnotationJwtKeyHash),
@@ -44,8 +44,8 @@ void without_chance(Json& value) {
   }
 }
 
-/// Returns an object's name, and the part of it that must be equal. Sorts its conditions, whose order depends on which was
-/// written first.
+/// Returns an object's name, and the part of the object that must be equal. Sorts its conditions, because their order depends
+/// on which of them was written first.
 std::pair<std::string, Json> lasting(const std::string& table, const kube::Key& key, Json body) {
   without_chance(body);
   Json& meta = body["metadata"];

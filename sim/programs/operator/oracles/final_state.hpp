@@ -1,5 +1,5 @@
-// Compares the ends of histories. Faults must leave no trace, and cause no more starts of daemons and no more workers than a
-// history without them.
+// Compares the final states of histories. A history with faults must end like a history without them, and must start daemons
+// and create workers no more often.
 #pragma once
 
 #include <map>

@@ -17,10 +17,10 @@ namespace {
 using core::Json;
 namespace kinds = kube::resources;
 
-/// The operator may not know yet what happened less than this time ago: a watch, or an answer of a slow Slurm, may be late.
+/// The operator may not know of an event that is more recent than this: a watch, or the answer of a slow Slurm, can be late.
 constexpr core::Duration kDrainNews{40000};
 
-/// Reports whether somebody other than the operator and slurmctld gave the reason of a DOWN, and therefore must resume the
+/// Reports whether somebody other than the operator and slurmctld gave the reason of a DOWN. Then that person must resume the
 /// node.
 bool down_by_somebody(const std::string& reason) {
   return !reason.empty() && !given_by_operator(reason) && !reason.ends_with("Not responding") &&
@@ -74,8 +74,8 @@ bool HoldOracle::wants_bound_worker(const kube::Key& controller, const std::stri
   });
 }
 
-/// Reports whether a NodeSet wants a worker for that node, and the operator knows it. Returns false if the NodeSet may want the
-/// worker only because another worker has just ended.
+/// Reports whether a NodeSet wants a worker for that node, and the operator knows this. Returns false if the NodeSet possibly
+/// wants the worker only because another worker has just ended.
 bool HoldOracle::wants_worker(const kube::Key& controller, const std::string& node) const {
   const std::size_t dash = node.rfind('-');
   if (wants_bound_worker(controller, node)) return true;
@@ -154,9 +154,9 @@ bool HoldOracle::record_deletion(const SlurmSite::Cluster& cluster, const SimNod
     kept.controller_uid = text_at(*owner, {"metadata", "uid"});
     return true;
   }
-  // slurmctld overwrites an administrator's reason with what the slurmd lacks, so the reason is lost.
+  // slurmctld replaces an administrator's reason by a message that the slurmd lacks resources, so the reason is lost.
   if (node.invalid_reg && tells_lack(node.reason)) return false;
-  // The record contains the administrator's hold, which also applies to the next pod of the name.
+  // The record contains the administrator's hold, which also applies to the next pod of this name.
   if ((hold.drain || hold.down) && loop_.clock().mono() - hold.since > kDrainNews &&
       wants_worker(cluster.controller, node.name)) {
     violation_(fmt::format("the record of node {} was deleted, which an admin holds, and a NodeSet wants: {}", node.name,
@@ -175,12 +175,12 @@ void HoldOracle::updated(const SlurmSite::Cluster& cluster, const SimNode& node,
   if (user == kSlurmAdmin) {
     if (hold.drain && frees) freed_.insert(place);
     hold.since = loop_.clock().mono();
-    // The drain belongs to whoever gave the node's reason, no matter who set the drain. The operator records that reason.
+    // The drain belongs to whoever gave the node's reason, no matter who set the drain. The operator preserves that reason.
     const bool gives = state == "DRAIN" || state == "DOWN" || hold.drain;
     if (gives) hold.reason = update.reason && !update.reason->empty() ? *update.reason : node.reason;
     if (gives && hold.reason.empty()) hold.reason = "drained without a reason";
     hold.drain = state == "DRAIN" || (state == "DOWN" && node.drain) || (hold.drain && !frees);
-    // UNDRAIN leaves a DOWN and the drain's reason, even if a preStop set the DOWN. Then the DOWN looks like the
+    // UNDRAIN does not end a DOWN or remove the drain's reason, even if a preStop set the DOWN. Then the DOWN looks like the
     // administrator's.
     const bool left_down = state == "UNDRAIN" && node.down && down_by_somebody(node.reason);
     hold.down = state == "DOWN" || left_down || (hold.down && (!frees || state == "UNDRAIN"));
@@ -193,8 +193,8 @@ void HoldOracle::updated(const SlurmSite::Cluster& cluster, const SimNode& node,
   if (!hold.drain && !hold.down) return;
   if (hold.drain && state.empty() && update.reason == hold.reason) return;  // the drain is restored
   if (state == "DRAIN" && !update.reason) hold.drain = true;
-  // Slurm has no conditional writes, so the operator may overwrite what an administrator does between the operator's look and
-  // its write.
+  // Slurm has no conditional writes, so the operator can overwrite a change that an administrator makes between the operator's
+  // look and its write.
   if ((frees || (update.reason && user == "slurm")) && asked && hold.since >= *asked) {
     foreign_.erase(place);
     return;

@@ -1,5 +1,5 @@
-// Checks that the operator does not undo a drain or DOWN that an administrator or Slurm has set: it keeps them and their
-// reason, and does not lose them with the record of a worker that is still wanted.
+// Checks that the operator does not undo a drain or DOWN that an administrator or Slurm has set. The operator must preserve the
+// drain or DOWN and its reason, also when it deletes the record of a worker that is still wanted.
 #pragma once
 
 #include <functional>
@@ -26,7 +26,7 @@ class HoldOracle {
   struct Hold {
     bool drain = false, down = false;
     std::string reason;  ///< The reason of the drain or DOWN.
-    /// The objects that keep the drain, set when the record is deleted. While both exist, the next record must be drained.
+    /// The objects that preserve the drain, set when the record is deleted. While both exist, the next record must be drained.
     std::string nodeset_uid, controller_uid;
     core::MonoTime since;
   };

@@ -58,8 +58,7 @@ TEST_F(OraclesTest, WhatAnAdminFreedIsNotDrainedAgainByItsNextRecord) {
   EXPECT_THAT(violations(), ElementsAre(HasSubstr("node cpu-1 registers drained, as it was before an admin freed it")));
 }
 
-/// Slurm stores one reason and no owner. So nobody can distinguish the DOWN that UNDRAIN leaves from a DOWN that the
-/// administrator set.
+/// Slurm stores one reason and no owner. So nobody can tell a DOWN that UNDRAIN left from a DOWN that the administrator set.
 TEST_F(OraclesTest, TheDownThatAnAdminsUndrainLeavesUnderItsReasonOutlivesTheWorkerToo) {
   world.pause(0, core::Duration{60000});  // otherwise, the operator would delete the record at once
   world.merge(slinky::resources::kNodeSet, "cpu", {{"spec", {{"replicas", 1}}}});
@@ -83,7 +82,7 @@ TEST_F(OraclesTest, TheDownThatAnAdminsUndrainLeavesUnderItsReasonOutlivesTheWor
   EXPECT_THAT(violations(), IsEmpty());
 }
 
-/// Slurm has overwritten the administrator's reason, so nobody can know the reason.
+/// Slurm has overwritten the administrator's reason, so nobody can know it any more.
 TEST_F(OraclesTest, TheRecordOfAWorkerThatSlurmRefusesMayGoWithTheAdminsWord) {
   set_state("cpu-0", "DRAIN", kSlurmAdmin);
   world.loop().run_for(core::Duration{120000});
@@ -94,7 +93,7 @@ TEST_F(OraclesTest, TheRecordOfAWorkerThatSlurmRefusesMayGoWithTheAdminsWord) {
   EXPECT_THAT(violations(), IsEmpty());
 }
 
-/// Slurm overwrites an administrator's reason with every registration that it refuses, and with no other.
+/// Slurm overwrites an administrator's reason at every registration that it refuses, and at no other registration.
 TEST_F(OraclesTest, WhereSlurmRefusesAWorkerTheReasonTellsWhetherItsRecordOutlivesIt) {
   world.pause(0, core::Duration{60000});  // otherwise, the operator would delete the record at once
   world.merge(slinky::resources::kNodeSet, "cpu", {{"spec", {{"replicas", 1}}}});

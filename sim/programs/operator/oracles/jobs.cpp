@@ -16,14 +16,14 @@ namespace {
 using core::Json;
 namespace kinds = kube::resources;
 
-/// The time from a deletion to the preStop by the kubelet.
+/// The time from the deletion of a pod to the moment when the kubelet runs its preStop.
 constexpr core::Duration kPreStop{5000};
-/// The operator may not know yet what happened less than this time ago: a watch may be late, Slurm slow, the operator paused.
+/// The operator may not know of an event that is more recent than this: a watch can be late, Slurm slow, the operator paused.
 constexpr core::Duration kNews{90000};
-/// The operator may learn of a worker's end this late, because Slurm, the API server and the operator may be down one after
-/// the other.
+/// The operator is allowed to learn of a worker's end this late, because Slurm, the API server and the operator can be down one
+/// after the other.
 constexpr core::Duration kGoneNews{180000};
-/// The effect of a Controller's deletion may only show after SlurmdTimeout.
+/// The effect of a Controller's deletion possibly shows only after SlurmdTimeout.
 constexpr core::Duration kAfterEnd{600000};
 
 bool disrupted(const Json& pod, std::string_view reason) {
@@ -103,7 +103,7 @@ JobOracle::JobOracle(core::Loop& loop, KubeApi& api, SlurmSite& site, Tell viola
   listen();
 }
 
-/// The simulated slurmds end after the oracle is destroyed. Nothing may report the jobs that they lose to the oracle then.
+/// The simulated slurmds outlive the oracle. So the jobs that they lose must not be reported to the destroyed oracle.
 JobOracle::~JobOracle() {
   for (const auto& [host, cluster] : site_.clusters()) cluster->slurm->on_job_loss = nullptr;
 }
@@ -134,7 +134,7 @@ Blame JobOracle::deleter(const AdmissionRequest& request) const {
   const std::string& user = request.user;
   if (user == kOperatorAgent) return Blame::kOperator;
   if (disrupted(*request.before, "EvictionByEvictionAPI")) {
-    // A disruption budget does not count a pod that its kubelet has not reported yet, though its slurmd may have just started.
+    // A disruption budget does not count a pod whose slurmd has just started, until the kubelet has reported the start.
     if (core::get_string(*request.before, {"status", "phase"}) == "Pending") return Blame::kAccident;
     const auto harmed = harmed_.find(request.key.ns);
     return harmed != harmed_.end() && lately(harmed->second, kNews) ? Blame::kUser : Blame::kEviction;
@@ -186,7 +186,7 @@ void JobOracle::listen() {
       if (said.empty() || said.back().second != is) said.emplace_back(now, is);
     }
     if (table != "pods") return;
-    // The pod of a slurmctld that never ran had no state to lose.
+    // If the slurmctld of a pod never ran, the pod had no state to lose.
     if (label(pod, api::kLabelName) == "slurmctld" && core::get_string(pod, {"status", "phase"}) == "Running" &&
         terminating(pod) && !terminating(change->before ? change->before->body : pod))
       restarted_[{change->key.ns, label(pod, api::kLabelInstance)}] =
@@ -239,13 +239,13 @@ bool JobOracle::has_restapi(const kube::Key& controller) const {
   });
 }
 
-/// Reports whether the user chose the risk that slurmctld's state is lost. Without a volume, the state ends with slurmctld's
-/// pod, no matter who deletes it. But the operator must not delete the pod for a change while there are jobs that it can have
-/// seen.
+/// Reports whether the user accepted the risk that slurmctld's state is lost. Without a volume, the state ends with slurmctld's
+/// pod, no matter who deletes the pod. But the operator must not delete the pod for a change while there are jobs that the
+/// operator can have seen.
 bool JobOracle::state_was_users(const kube::Key& controller, const SimJob& job) const {
   const Json* object = api_.peek(slinky::resources::kController, controller);
   if (object == nullptr || core::get_bool(*object, {"spec", "persistence", "enabled"}, true)) return false;
-  // Without a RestApi, nobody can see jobs. If there are workers, there may be jobs.
+  // Without a RestApi, nobody can see jobs, so there may be jobs whenever there are workers.
   const bool seen = has_restapi(controller);
   const bool workers = std::ranges::any_of(api_.store().all("pods"), [&](const auto& entry) {
     return entry.first.ns == controller.ns && is_worker(entry.second->body) &&
@@ -270,8 +270,8 @@ std::string JobOracle::annotation(const kube::Key& controller, std::string_view 
   return object == nullptr ? "" : sim::annotation(*object, name);
 }
 
-/// Reports whether the operator may not have seen the job before the worker was deleted. Once the operator has seen the jobs of
-/// a worker, it marks the worker with a label. It maintains the label only for workers of NodeSets.
+/// Reports whether the operator possibly had not seen the job when the worker was deleted. Once the operator has seen the jobs
+/// of a worker, it sets a label on the worker. It does so only for workers of NodeSets.
 bool JobOracle::unseen(const SlurmSite::Cluster& cluster, const SimJob& job, const Worker& worker) const {
   if (!cluster.slurm->up() || !has_restapi(cluster.controller)) return true;
   core::MonoTime from = std::max(job.started, cluster.slurm->up_since());
@@ -282,14 +282,14 @@ bool JobOracle::unseen(const SlurmSite::Cluster& cluster, const SimJob& job, con
 }
 
 /// Reports whether the worker was evicted before the operator could have seen that an administrator had freed its node
-/// (docs/reference/limits.md). Before that, the worker was drained and idle, so that it could be evicted.
+/// (docs/reference/limits.md). Until then, the worker was drained and idle, so the eviction was allowed.
 bool JobOracle::freed_unseen(const SimJob& job, const Worker& worker) const {
   return worker.open && worker.freed && *worker.open <= *worker.freed && *worker.freed <= job.started &&
          *worker.deleted - *worker.freed <= kNews;
 }
 
-/// Reports whether the operator deleted the record, and the pod right after it, but a restart of the machine made slurmd
-/// register in between. That made a new record, which nobody had drained.
+/// Reports whether the operator deleted the record and right after it the pod, but a restart of the machine made slurmd
+/// register in between. That registration made a new record, which nobody had drained.
 bool JobOracle::began_anew(const SlurmSite::Cluster& cluster, const Worker& worker) const {
   const SimNode* record = cluster.slurm->node(worker.node);
   return worker.by == Blame::kOperator && worker.off && worker.fenced && *worker.off <= *worker.fenced && record != nullptr &&
@@ -325,15 +325,15 @@ Blame JobOracle::blame_for_down(const SlurmSite::Cluster& cluster, const std::st
   return worker.gone && host_gone ? Blame::kAccident : Blame::kOperatorDown;
 }
 
-/// Returns since when there has always been a job in its prolog, without a gap that the operator would have seen.
+/// Returns the time since which some job has always been in its prolog, without a gap that the operator would have seen.
 core::MonoTime JobOracle::starting_since(const SlurmSite::Cluster& cluster) const {
-  /// The operator may not notice a gap that is shorter than this, because it polls.
+  /// The operator polls, so it can miss a gap that is shorter than this.
   constexpr core::Duration kUnseen{2000};
   core::MonoTime since = loop_.clock().mono();
   for (bool before = true; before;) {
     before = false;
     for (const auto& [id, job] : cluster.slurm->jobs()) {
-      // The prolog of a job that ended in another way may have been shorter.
+      // A job that ended in another way possibly had a shorter prolog.
       const bool began = job.state == SimJob::State::kRunning || job.state == SimJob::State::kCompleted;
       const bool had = began && job.request.prolog > core::Duration{0} && job.prolog_until == job.started + job.request.prolog;
       if (!had || job.started >= since || job.prolog_until + kUnseen < since) continue;
@@ -344,18 +344,18 @@ core::MonoTime JobOracle::starting_since(const SlurmSite::Cluster& cluster) cons
   return since;
 }
 
-/// Returns who is to blame if slurmctld was reconfigured or restarted during the prolog. The operator waits a minute for all
-/// jobs together, because on a busy cluster some job may always be starting.
+/// Returns who is to blame if slurmctld was reconfigured or restarted during the prolog. The operator waits one minute for all
+/// jobs together, because on a busy cluster possibly some job is always starting.
 Blame JobOracle::blame_for_cut(const SlurmSite::Cluster& cluster, const SimJob& job) const {
   constexpr core::Duration kWaited{58000};
-  /// The longest time from the operator's last look at the jobs to its write that cuts a job short, or to the end of
+  /// The longest time from the operator's last read of the jobs to the write that loses a job's launch, or to the end of
   /// slurmctld's pod.
   constexpr core::Duration kLook{8000};
   if (!lately(starting_since(cluster), kWaited)) return Blame::kLongProlog;
   return lately(job.started, fair_ ? kLook : kNews) ? Blame::kAccident : Blame::kReconfigure;
 }
 
-/// Reports whether the operator may not have reported the worker's end to slurmctld, because the end was recent, or because
+/// Reports whether the operator possibly has not reported the worker's end to slurmctld, because the end was recent, or because
 /// slurmctld was down and has only just returned.
 bool JobOracle::untold(const SlurmSite::Cluster& cluster, const Worker& worker) const {
   const core::MonoTime up = cluster.slurm->up_since();
@@ -371,8 +371,8 @@ Blame JobOracle::blame_for_start(const SlurmSite::Cluster& cluster, const std::s
   // While slurmctld was down, nobody could report the worker's end.
   if (worker.ended && lately(cluster.slurm->up_since(), kNews)) return Blame::kAccident;
   if (worker.off) return !worker.ended || lately(worker.ended, kGoneNews) ? Blame::kAccident : Blame::kGoneWorker;
-  // A successor exists already. If its slurmd has not registered, the record belongs to the last earlier worker whose slurmd
-  // ever ran.
+  // A successor of the worker already exists. If the successor's slurmd has not registered, the record belongs to the latest
+  // earlier worker whose slurmd ever ran.
   auto was = workers_.find(worker.before);
   while (was != workers_.end() && !site_.slurmd_ever_ran(was->first)) was = workers_.find(was->second.before);
   const SimNode* record = cluster.slurm->node(node);
@@ -386,9 +386,9 @@ Blame JobOracle::blame_for_start(const SlurmSite::Cluster& cluster, const std::s
   return worker.cut ? Blame::kAccident : Blame::kDyingWorker;
 }
 
-/// Reports whether the job ran on a node that the operator had drained in order to delete its worker, for as long as the
-/// NodeSet's policy asks (docs/how-to/scale.md lists the causes that the policy covers). The NodeSet must have this policy, or
-/// have had it recently.
+/// Reports whether the NodeSet's policy allowed the operator to end the job. The operator must have drained the node in order
+/// to delete its worker, and the job must have run there for as long as the policy requires (docs/how-to/scale.md lists the
+/// causes that the policy covers). The NodeSet must have this policy, or have had it recently.
 bool JobOracle::policy_allows(const SlurmSite::Cluster& cluster, const SimJob& job, const JobLoss& loss) const {
   const std::string wanted = loss.cause == JobLoss::Cause::kRequeued ? "Requeue" : "Cancel";
   if (loss.pending) return false;
@@ -420,14 +420,14 @@ Blame JobOracle::blame(const SlurmSite::Cluster& cluster, const SimJob& job, con
   using Cause = JobLoss::Cause;
   const kube::Key& controller = cluster.controller;
   if (loss.by == kSlurmAdmin) return Blame::kAdmin;
-  // This comes before the check for the end of the cluster, because the policy also applies to drained workers of a cluster
-  // that ends.
+  // This check comes before the check for the end of the cluster, because the policy also applies to drained workers of a
+  // cluster that ends.
   if (loss.cause == Cause::kRequeued || loss.cause == Cause::kCancelled)
     return policy_allows(cluster, job, loss) ? Blame::kPolicy : Blame::kNoPolicy;
   if (cluster_ends(controller)) return Blame::kClusterEnds;
   switch (loss.cause) {
     case Cause::kDown:
-      // preStop acts as root.
+      // The user "root" means that the preStop script set the node DOWN.
       return loss.by == "root" ? blame_for_end(cluster, job, loss.node) : blame_for_down(cluster, loss.node);
     case Cause::kSlurmdEnded:
       return blame_for_end(cluster, job, loss.node);

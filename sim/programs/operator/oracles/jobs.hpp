@@ -1,8 +1,8 @@
 // The main oracle. Checks that no job is lost, requeued or stranded, except by what a user, an administrator or an accident has
 // just done to that job, or to its worker, NodeSet, Controller or machine.
 //
-// SimSlurm reports every loss. The oracle traces its cause back to the originator, without relying on anything the operator
-// says.
+// SimSlurm reports every loss. The oracle traces the cause of the loss back to its originator, without relying on anything that
+// the operator reports.
 #pragma once
 
 #include <functional>
@@ -64,7 +64,7 @@ class JobOracle {
   void watch(SlurmSite::Cluster& cluster);
   /// Notes that the pod with this uid has an accident.
   void accident(const std::string& pod, Accident what);
-  /// Notes that an operator's clock jumps by this much. The operator may then consider a drain older than it is.
+  /// Notes that an operator's clock jumps by this much. The operator can then overestimate the age of a drain.
   void clocks_differ(core::Duration by) { clocks_differ_ = clocks_differ_ + by; }
   /// Notes that the operator asks to delete this pod, whose node an administrator has freed since the operator's last look.
   void overtaken(const kube::Key& pod) { asked_[pod] = Blame::kAdmin; }
@@ -127,7 +127,7 @@ class JobOracle {
   std::map<kube::Key, core::MonoTime> unwritten_;  ///< Maps a ConfigMap to when a user last changed or deleted it.
   std::map<kube::Key, Blame> restarted_;           ///< Maps a Controller to who last deleted its slurmctld pod.
   core::Duration clocks_differ_{0};
-  /// Maps a NodeSet to its drain policies, each with the time of its start. An operator may not have seen the latest one yet.
+  /// Maps a NodeSet to its drain policies, each with the time of its start. An operator might not have seen the latest one yet.
   std::map<kube::Key, std::vector<std::pair<core::MonoTime, core::Json>>> policies_;
   std::map<Blame, int> losses_;
   bool fair_ = false;

@@ -30,7 +30,7 @@ class JobOracleTest : public testing::Test {
     world.apply(nodeset_json("cpu", 2));
     ASSERT_THAT(world.settle(Duration{180000}), IsEmpty());
     job = submit(2);
-    // The start of new workers must be over, because it is another cause of losses.
+    // Waits until the start of new workers is over, because a start is another cause of losses.
     world.loop().run_for(Duration{120000});
     ASSERT_EQ(state(), SimJob::State::kRunning);
     ASSERT_THAT(losses(), IsEmpty());
@@ -63,7 +63,7 @@ class JobOracleTest : public testing::Test {
     world.loop().run_for(Duration{1000});
     ASSERT_EQ(core::find(*world.find(kinds::kPod, "cpu-0"), {"metadata", "ownerReferences"}), nullptr);
   }
-  /// Starts a job on workers whose NodeSet has just been deleted without them. Then runs the world for a long time.
+  /// Starts a job on workers that a just deleted NodeSet left behind. Then runs the world for a long time.
   void start_job_on_left_workers() {
     world.slurm()->cancel(job);
     world.loop().run_for(Duration{10000});
@@ -75,8 +75,8 @@ class JobOracleTest : public testing::Test {
     ASSERT_EQ(state(), SimJob::State::kRunning);
     ASSERT_THAT(losses(), IsEmpty());
   }
-  /// Restarts the machine of cpu-0, deletes the node's record when slurmd runs, and starts a job on the new record. The paused
-  /// operator cannot know about the job.
+  /// Restarts the machine of cpu-0. Deletes the node's record when slurmd runs, and starts a job on the new record. The
+  /// operator is paused, so it cannot know about the job.
   void start_job_on_one_that_began_anew() {
     world.slurm()->cancel(job);
     world.loop().run_for(Duration{10000});
@@ -232,7 +232,7 @@ TEST_F(JobOracleTest, ButNoBudgetCountsOneThatIsPendingThoughItsSlurmdHasStarted
   EXPECT_THAT(world.oracles().violations(), IsEmpty());
 }
 
-/// The worker is cordoned and idle. An administrator resumes its node. After the time `since`, the worker is evicted.
+/// The worker is cordoned and idle. An administrator resumes its Slurm node. The worker is evicted after the time `since`.
 class FreedWorkerTest : public JobOracleTest {
  protected:
   void evict_after(Duration since) {

@@ -17,7 +17,7 @@ void Looks::listen() {
   api_.store().listen([this](const std::string& table, const ChangePtr& change) {
     const Json& body = change->object->body;
     if (table != "pods" || change->type != Change::Type::kAdded || !is_worker(body)) return;
-    // An earlier look was at an earlier pod, so it does not count for this one.
+    // An earlier look was at an earlier pod, so it does not count for the new pod.
     const auto asked = asked_.find(slurm_node_of(body));
     if (asked != asked_.end()) asked->second.idle_and_held = false;
   });
@@ -35,7 +35,7 @@ void Looks::updated(const SlurmSite::Cluster& cluster, const SimNode& node, cons
     freed_[std::pair(cluster.controller, node.name)] = loop_.clock().mono();
     return;
   }
-  // The operator itself lets the node accept jobs, so its earlier look no longer counts.
+  // The operator itself makes the node accept jobs, so its earlier look no longer counts.
   const auto asked = asked_.find(node.name);
   if (asked != asked_.end()) asked->second.idle_and_held = false;
 }

@@ -40,7 +40,7 @@ int ordinal_of(const core::Json& pod);
 std::set<std::string> features_of(const core::Json& nodeset, const core::Json& host);
 /// Returns the ordinal below which a NodeSet's workers keep their template.
 int partition_of(const core::Json& nodeset);
-/// Reports whether the pod has no Kubernetes node, and so never started. Missing container states prove nothing.
+/// Reports whether the pod has no Kubernetes node, and so never started. Missing container statuses alone prove nothing.
 bool never_started(const core::Json& pod);
 /// Reports whether the slurmd of this Slurm node runs in this pod.
 bool runs_slurmd(const SlurmSite::Cluster& cluster, const std::string& node, const core::Json& pod);

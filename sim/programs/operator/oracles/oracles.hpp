@@ -1,8 +1,8 @@
 // The oracles that check the operator. Each oracle listens to the simulated cluster and reports violations. The comment at the
-// top of its header describes what the oracle checks.
+// top of its header describes the checks.
 //
 // jobs, workers, holds, drains, replicas, claims, secrets, tokens and writes check at all times. service checks once everything
-// is settled. At the end, declared_state checks, and final_state must be equal for all histories.
+// is settled. declared_state checks at the end. The result of final_state must be equal for all histories.
 //
 // The oracles decide from the simulated Slurm and the processes in the simulated pods whether something may be deleted, never
 // from the operator's evidence.
@@ -47,7 +47,7 @@ class OperatorOracles final : public Oracle {
   /// The namespaces in which operators may write; empty: all.
   void limit_to(const std::vector<std::string>& namespaces);
 
-  /// Judges an operator's request to the API server or to slurmrestd. `identity`: its name in the Lease; "": it needs no Lease.
+  /// Judges an operator's request to the API server or slurmrestd. `identity`: its name in the Lease; "": no Lease is needed.
   void request(const net::HttpRequest& request, bool to_slurm, const std::string& identity);
   [[nodiscard]] JobOracle& jobs() { return jobs_; }
   [[nodiscard]] ServiceOracle& service() { return service_; }

@@ -1,5 +1,5 @@
-// The chart's admission policies in the simulated API server. They refuse some deletions by Kubernetes' own controllers and its
-// scheduler.
+// The chart's admission policies in the simulated API server. The policies refuse some deletions by Kubernetes' own controllers
+// and by its scheduler.
 #pragma once
 
 #include "operator/common/policies.hpp"

@@ -58,13 +58,13 @@ void ReplicaOracle::note_worker(const Change& change) {
   ++live_[owner];
 }
 
-/// Checks that the Kubernetes node of a new worker matches the NodeSet, or did recently, and that the node has no other worker.
+/// Checks that the Kubernetes node of a new worker matches the NodeSet, or recently matched it, and has no other worker.
 void ReplicaOracle::judge_bound(const Json& made) {
   const std::string owner = owner_uid(made, "NodeSet"), host = pinned_to(made);
   const Json* machine = api_.peek(kube::resources::kNode, {"", host});
   const Json* nodeset = api_.peek(slinky::resources::kNodeSet, {namespace_of(made), label(made, api::kLabelInstance)});
   if (nodeset == nullptr) return;
-  // An operator may see a new spec together with an old list of machines, although that state never existed.
+  // An operator can see a new spec together with an old list of machines, although the two never existed together.
   const auto& wished = wished_[owner];
   const bool lately = !wished.empty() && loop_.clock().mono() - wished.back().since <= kLookAndWrite;
   if (!lately && (machine == nullptr || !bound_to_hosts(*nodeset) || !matches(*nodeset, *machine)))
@@ -77,8 +77,8 @@ void ReplicaOracle::judge_bound(const Json& made) {
   }
 }
 
-/// Checks that there are not more workers than the highest number that was wanted recently. A watch may be late, or the
-/// operator paused.
+/// Checks that there are not more workers than the highest number that was wanted recently. An earlier number counts too,
+/// because a watch can be late, or the operator paused.
 void ReplicaOracle::count_workers(const Json& made) {
   if (bound_to_host(made)) return judge_bound(made);
   const std::string owner = owner_uid(made, "NodeSet");

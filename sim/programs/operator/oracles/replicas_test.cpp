@@ -46,7 +46,7 @@ TEST_F(OraclesTest, NorForAMachineThatDidNotMatchLately) {
     ASSERT_TRUE(world.api().create(kinds::kPod, pod));
   };
   world.pause(0, core::Duration{600000});
-  // The number of wanted workers is the same; only the mode has changed.
+  // Only the mode has changed, not the number of wanted workers.
   world.merge(slinky::resources::kNodeSet, "cpu", {{"spec", {{"scalingMode", "StatefulSet"}, {"replicas", machines}}}});
   make("cpu-a");
   EXPECT_THAT(violations(), ElementsAre(HasSubstr("cpu-a was made for machine kube-0, which has ")))

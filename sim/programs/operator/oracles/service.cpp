@@ -21,7 +21,7 @@ using core::Json;
 namespace kinds = kube::resources;
 
 constexpr Duration kLook{2000};
-/// The limit for an expired token. No token should expire, because it is renewed at four fifths of its lifetime.
+/// The limit for an expired token. No token should ever expire, because tokens are renewed at four fifths of their lifetime.
 constexpr Duration kTokenExpired{4000};
 /// The limit for a slurmrestd that does not answer: a deleted or failed pod starts again within this time.
 constexpr Duration kRestAway{90000};
@@ -108,8 +108,8 @@ void ServiceOracle::look_at_tokens() {
   }
 }
 
-/// Reports whether all pods of the RestApi are on unreachable machines. Kubernetes leaves them there for five minutes, and
-/// creates no others meanwhile.
+/// Reports whether all pods of the RestApi are on unreachable machines. Kubernetes leaves the pods there for five minutes, and
+/// creates no other pods meanwhile.
 bool ServiceOracle::waits_for_machines(const kube::Key& restapi) const {
   bool any = false;
   for (const auto& [key, stored] : api_.store().all("pods")) {

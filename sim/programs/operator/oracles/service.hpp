@@ -1,6 +1,6 @@
-// Checks what users wait for once everything is settled: tokens are renewed in time, a slurmrestd answers, no worker is held
-// back without need, and slurmds have the configuration of slurmctld. Also checks, at any time, the number of requests to the
-// API server and to Slurm. Each check has a limit.
+// Checks what users need once everything is settled: tokens are renewed in time, a slurmrestd answers, no worker is held back
+// without need, and slurmds have the configuration of slurmctld. Also checks, at all times, the number of requests to the API
+// server and to Slurm. Each check has a limit.
 #pragma once
 
 #include <array>

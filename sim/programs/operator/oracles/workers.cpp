@@ -15,7 +15,7 @@ namespace {
 using core::Json;
 namespace kinds = kube::resources;
 
-/// More than the time from a worker's preStop to the end of its slurmd.
+/// A little more than the time from a worker's preStop to the end of its slurmd.
 constexpr core::Duration kSlurmdEnd{1000};
 
 }  // namespace
@@ -47,7 +47,7 @@ void WorkerOracle::worker_deletion(const Json& pod) {
   if (cluster == nullptr) return;
   const std::string node = slurm_node_of(pod);
   const std::vector<const SimJob*> jobs = cluster->slurm->jobs_on(node);
-  // The model knows whether the pod runs slurmd; a kubelet's report may be old.
+  // The model of Slurm knows whether the pod runs slurmd; a kubelet's report can be old.
   const bool runs = runs_slurmd(*cluster, node, pod);
   if (ended(pod) && (jobs.empty() || !runs)) return;
   // A pod that never started has no jobs. Jobs on its node belong to an earlier pod of its name.
@@ -56,7 +56,7 @@ void WorkerOracle::worker_deletion(const Json& pod) {
   const Json* space = api_.peek(kinds::kNamespace, {"", controller.ns});
   const bool space_goes = space == nullptr || terminating(*space);
   if (owner == nullptr && space_goes) return;
-  // While there is no Controller, the operator waits for one and deletes nothing.
+  // While there is no Controller, the operator waits for a Controller and deletes nothing.
   if (owner == nullptr && loop_.clock().mono() - gone_.at(controller) > kLookAndWrite) {
     return violation_(fmt::format("worker {} was deleted while there was no Controller {}", key_of(pod), controller.str()));
   }
@@ -92,7 +92,7 @@ void WorkerOracle::record_deletion(const SlurmSite::Cluster& cluster, const SimN
   }
 }
 
-/// After preStop no job starts on the node any more, unless slurmctld was down or an administrator freed the node.
+/// After preStop, the node must be down or drained, unless slurmctld was down or an administrator freed the node.
 void WorkerOracle::slurmd_ends(const SlurmSite::Cluster& cluster, const std::string& node) {
   const SimSlurm& slurm = *cluster.slurm;
   const SimNode* record = slurm.node(node);

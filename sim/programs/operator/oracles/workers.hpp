@@ -1,6 +1,6 @@
-// Checks that the operator deletes no worker that may run jobs, nor its record. The worker must have ended, its slurmd must
-// never have run, its node must be idle and held in Slurm (looks.hpp), or its user must have deleted the cluster. Without a
-// Controller, the operator deletes no worker. No slurmd may end with its pod while Slurm may still start jobs on it.
+// Checks that the operator deletes neither a worker that may run jobs nor the worker's record. The worker must have ended, its
+// slurmd must never have run, its node must be idle and held in Slurm (looks.hpp), or its user must have deleted the cluster.
+// Without a Controller, no worker is deleted. No slurmd may end with its pod while Slurm can still start jobs on it.
 #pragma once
 
 #include <functional>

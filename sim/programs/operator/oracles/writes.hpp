@@ -1,6 +1,6 @@
-// Checks that the operator writes only while it holds the Lease, only where it may, and never to users' Secrets and ConfigMaps.
-// All deletions name a uid. observedGeneration never decreases. At rest, the operator only renews tokens and repeats warnings
-// that still hold.
+// Checks that the operator writes only while it holds the Lease, only in its namespaces, and never to users' Secrets and
+// ConfigMaps. All deletions must name a uid. observedGeneration must never decrease. At rest, the operator may only renew
+// tokens and repeat warnings that still hold.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ class WriteOracle {
 
   /// The namespaces in which operators may write; empty: all.
   void limit_to(std::vector<std::string> namespaces) { namespaces_ = std::move(namespaces); }
-  /// Judge a write of an operator. `identity`: the operator's name in the Lease; "": it needs no Lease.
+  /// Judge a write of an operator. `identity`: the operator's name in the Lease; "": no Lease is needed.
   void to_slurm(const net::HttpRequest& request, const std::string& identity);
   void to_kube(const net::HttpRequest& request, const std::string& identity);
   void deletion(const net::HttpRequest& request);

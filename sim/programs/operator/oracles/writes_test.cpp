@@ -15,7 +15,8 @@ namespace {
 using core::Json;
 using testing::IsEmpty;
 
-/// An operator for one namespace reads only that namespace. The caches of an operator for several namespaces contain all.
+/// An operator for one namespace reads only that namespace. The caches of an operator for several namespaces contain all
+/// namespaces.
 TEST(NamespacesTest, OfOthersNothingIsWritten) {
   OperatorWorld world({}, {.namespaces = {World::kNamespace, "a third one"}});
   for (const char* ns : {World::kNamespace, kOtherNamespace}) {

@@ -1,4 +1,4 @@
-// Helps to test oracles: a settled world, and events that must not happen in it.
+// Helps to test oracles: a settled world, and functions for events that must not happen in that world.
 #pragma once
 
 #include <gmock/gmock.h>
