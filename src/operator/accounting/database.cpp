@@ -122,10 +122,10 @@ std::optional<Problem> volume_problem(const Observed& observed) {
       core::contains(claims->front(), {{"spec", wanted["spec"]}}))
     return {};
   const std::string name = database_object_name(observed.object->meta.name);
-  return Problem{"PersistenceFixed", "spec.storageConfig.persistence: PersistentVolumeClaim " + std::string(kDataVolume) + "-" +
-                                         name +
-                                         "-0 exists, and does not follow. Set the fields back; where its StorageClass "
-                                         "lets it grow, set spec.resources.requests.storage of the claim itself"};
+  return Problem{"PersistenceFixed",
+                 "spec.storageConfig.persistence: PersistentVolumeClaim " + std::string(kDataVolume) + "-" + name +
+                     "-0 exists, and cannot be changed here. Restore the previous values; if its StorageClass allows "
+                     "expansion, set spec.resources.requests.storage of the claim itself"};
 }
 
 }  // namespace

@@ -144,13 +144,12 @@ std::optional<Problem> number_problem(const Observed& observed, const ConfigStat
     const kube::ContainerState* slurmctld = state_of(*pod, kAppController);
     const auto numbers = slurmctld == nullptr ? std::nullopt : differing_numbers(*slurmctld);
     if (!numbers) continue;
-    return text(*numbers,
-                observed.controller.spec.persistence.enabled
-                    ? "slurmctld ends at its start, and is about to wait for you. Jobs run on"
-                    : fmt::format("slurmctld ends at each start, until you restore the former database. Jobs run on, and their "
-                                  "state is in the pod {}, because spec.persistence.enabled is false. To give them up, set the "
-                                  "annotation {}: \"true\" on the Controller",
-                                  pod->meta.name, api::kAnnotationLoseJobs));
+    return text(*numbers, observed.controller.spec.persistence.enabled
+                              ? "slurmctld exits at its start, and will then wait for you to decide. Jobs run on"
+                              : fmt::format("slurmctld exits at each start, until you restore the former database. Jobs run "
+                                            "on, and their state is in the pod {}, because spec.persistence.enabled is false. "
+                                            "To give them up, set the annotation {}: \"true\" on the Controller",
+                                            pod->meta.name, api::kAnnotationLoseJobs));
   }
   return {};
 }

@@ -323,8 +323,8 @@ std::optional<conf::Problem> probes_problem(const Observed& observed, const conf
     const conf::Setting& head = entry.head();
     if (head.key == kKey && has_word(head.value))
       return conf::Problem{head.line, head.key,
-                           std::string(kWord) + ": the kubelets probe by HTTP, and would end, " +
-                               some_of(observed.http_probed) + ". Remove this parameter until they have been replaced"};
+                           std::string(kWord) + ": without HTTP, the kubelets' probes would fail and end " +
+                               some_of(observed.http_probed) + ". Remove this parameter until these pods have been replaced"};
   }
   return {};
 }

@@ -163,7 +163,7 @@ plan::Step add_witness(const Observed& observed, const kube::PodRecord& pod, int
   // name.
   return {
       {"add", "witness", pod.meta.name, generation},
-      "its kubelet is to tell when it has refreshed the keys",
+      "the container shows when the kubelet has refreshed the keys",
       kube::patch_any_version(kube::resources::kPod, pod.meta, {{"spec", {{"ephemeralContainers", Json::array({container})}}}},
                               kube::PatchType::kStrategic, "ephemeralcontainers")};
 }
@@ -292,8 +292,8 @@ Logins await_logins(const Observed& observed, std::vector<std::string>& waits) {
   if (!starting.empty()) waits.push_back("login pods to start: " + some_of(starting));
   if (!silent.empty())
     waits.push_back(
-        "the end of login pods whose container initconf does not tell which key they have (delete them, or scale "
-        "their LoginSet to 0): " +
+        "the end of login pods whose container initconf does not report which key they have (delete them, or scale their "
+        "LoginSet to 0): " +
         some_of(silent));
   if (!ending.empty() || !former.empty() || !silent.empty()) return Logins::kFormer;
   return starting.empty() ? Logins::kNew : Logins::kStart;
@@ -398,7 +398,7 @@ Rotation plan_rotation(const Observed& observed) {
     if (!is_slurmctld(*pod) && !has_loaded(observed, *pod, *witness.done)) unloaded.push_back(pod->meta.name);
   }
   if (!failed.empty())
-    waits.push_back("the end of pods that do not tell when their files are refreshed (delete them when no job runs there): " +
+    waits.push_back("the end of pods that do not report when their files are refreshed (delete them when no job runs there): " +
                     some_of(failed));
   const std::string slurmctld = uid_of_slurmctld(observed);
   if (!unrefreshed.empty()) {
