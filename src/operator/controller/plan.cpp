@@ -287,7 +287,7 @@ std::pair<ConfigState, Rendered> plan_pod(Draft& draft, Keyring& keyring) {
     draft.plan.wake_after(*due - observed.context.now, "what slurmctld refused is tried again");
   if (draft.waiting.empty() && !ends.empty()) {
     draft.waiting = fmt::format(
-        "slurmctld has partition {} with jobs in it, and the new configuration does not: it is loaded when these jobs have "
+        "slurmctld has partition {} with jobs in it, and the new configuration lacks it: it is loaded when these jobs have "
         "ended, or at once with the annotation {}=partition/{}",
         *ends.begin(), api::kAnnotationRemoveNow, *ends.begin());
   }

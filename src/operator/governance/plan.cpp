@@ -287,7 +287,7 @@ class Planner {
     } else {
       draft.reason = "SlurmdbdAway";
       const std::optional<ListState> list = incomplete(subject);
-      draft.message = "slurmdbd of Accounting " + observed_.key.name + " cannot be asked" +
+      draft.message = "slurmdbd of Accounting " + observed_.key.name + " cannot be queried" +
                       (!list || list->error.empty() ? " yet" : ": " + one_line(list->error));
     }
     return draft;
@@ -429,11 +429,10 @@ class Planner {
     }
     draft.synced = api::ConditionStatus::kTrue;
     draft.reason = "InSync";
-    draft.message =
-        group.subject == Subject::kQos && group.name == acct::kNormalQos
-            ? "normal is Slurm's own QOS, which jobs get that name none: it is never deleted, and stays as it is when "
-              "this object is deleted"
-            : "";
+    draft.message = group.subject == Subject::kQos && group.name == acct::kNormalQos
+                        ? "normal is Slurm's own QOS, the default of all jobs: it is never deleted, and keeps its settings "
+                          "when this object is deleted"
+                        : "";
     return draft;
   }
 
@@ -512,7 +511,7 @@ class Planner {
       draft.capacity_limits.clear();
       draft.reason = "AlreadyExists";
       draft.message = "slurmdbd has " + std::string(texts(group.subject).a_word) + " " + group.name + " that no " +
-                      texts(group.subject).resource.kind + " has made. It is left alone unless spec.adoption is Adopt";
+                      texts(group.subject).resource.kind + " manages. It is not changed unless spec.adoption is Adopt";
       return tell(claim, std::move(draft));
     }
     const Settings found = group.found ? group.found->settings : Settings{};
@@ -769,7 +768,7 @@ class Planner {
                                                  : "policy is Observe");
     }
     if (!observed_.accounting || observed_.accounting->meta.terminating())
-      return let_go(claim, group, "nobody can be asked any more", "its Accounting is deleted as well");
+      return let_go(claim, group, "its slurmdbd can no longer be queried", "its Accounting is deleted as well");
 
     Draft draft;
     draft.id = claim.id;
@@ -778,8 +777,10 @@ class Planner {
     draft.capacity_limits = claim.capacity_limits;
     if (known(claim.subject) != Known::kYes) {
       draft = unknown(std::move(draft), claim.subject);
-      draft.message += ". Until the " + word +
-                       " can be deleted this object stays; with spec.deletionPolicy Orphan it goes, and the " + word + " stays";
+      draft.message +=
+          ". Until the " + word +
+          " can be deleted, this object is kept. With spec.deletionPolicy Orphan, this object is deleted, and the " + word +
+          " stays";
       return tell(claim, std::move(draft));
     }
     if (!group.found) return let_go(claim, group, "slurmdbd has no such " + word, "");
@@ -845,11 +846,11 @@ class Planner {
       }
     } else if (use.empty()) {
       // A list is old or unknown, so there is no evidence. A poll that finds no change does not wake the key.
-      out_.wake_after(kListsAgain, "who uses the " + std::string(texts(group.subject).word) + " is not known");
+      out_.wake_after(kListsAgain, "the users of the " + std::string(texts(group.subject).word) + " are not known");
       if (const auto& list = observed_.view->associations; !list.complete()) {
         draft.wrong = false;
         draft.reason = "Deleting";
-        draft.message = group.text() + " is being deleted once its users are known";
+        draft.message = group.text() + " will be deleted when its users are known";
         if (!list.error.empty()) draft.message += ": " + one_line(list.error);
       }
     }
@@ -860,7 +861,7 @@ class Planner {
     plan::Lane& lane = lane_of(claim);
     if (!kept.empty()) {
       lane.add(event(claim, "Normal", std::string(texts(group.subject).kept), "Delete",
-                     group.text() + " stays in slurmdbd: " + kept));
+                     group.text() + " is kept in slurmdbd: " + kept));
       lane.then();
     }
     add_release(lane, claim, why);

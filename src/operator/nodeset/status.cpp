@@ -125,7 +125,7 @@ bool judge_workers(const View& view, const Workers& workers, Draft& draft) {
     }
   }
   if (const auto left = view.slurm_shown_for(); left && left->count() > 0)
-    draft.wake_after(*left, "what Slurm last said grows old");
+    draft.wake_after(*left, "Slurm's last answer becomes too old");
   if (!view.slurm_shows() && !workers.empty()) {
     const bool silent = view.in.snapshot == nullptr || view.in.snapshot->error.empty();
     draft.waiting("WaitingForSlurm", silent ? "waiting for Slurm" : "waiting for Slurm: " + view.in.snapshot->error);
@@ -495,12 +495,11 @@ void set_node_loss(const View& view, Conditions& conditions) {
   if (!loss.any()) return;
   std::string text = loss.text();
   if (loss.confirmed) {
-    text += ", and that is confirmed: workers whose Kubernetes nodes do not match go once they run no jobs";
+    text += ", and that is confirmed: workers whose Kubernetes nodes do not match are deleted once they run no jobs";
   } else {
     text += fmt::format(
-        ": no worker goes because its Kubernetes node does not match. It goes on by itself when the nodes are back. If they "
-        "are "
-        "to go, annotate the NodeSet with {}={}",
+        ": no worker is deleted because its Kubernetes node does not match. Deletions resume when the nodes match again. If "
+        "the workers are to be deleted, annotate the NodeSet with {}={}",
         api::kAnnotationConfirmNodeLoss, loss.since);
   }
   const auto before = std::ranges::find(conditions.all(), api::kConditionDeletionsStopped, &api::Condition::type);
