@@ -134,7 +134,7 @@ TEST(Drain, WithoutSlurmOnlyThisDrainsReasonIsBelieved) {
        {"slurm-operator: drained by bob", "slurm-operator: NodeSet hpc/cpu is being updated", "bad disk", ""}) {
     const auto judgement = judged({"Idle", "Drain"}, other);
     EXPECT_EQ(judgement.verdict, Verdict::kUnsure) << other;
-    EXPECT_THAT(judgement.message, HasSubstr("Slurm cannot be asked: no RestApi"));
+    EXPECT_THAT(judgement.message, HasSubstr("Slurm cannot be queried: no RestApi"));
   }
   EXPECT_EQ(judged({"Down"}, "bad disk").verdict, Verdict::kUnsure);
   EXPECT_EQ(judged({}, "").verdict, Verdict::kNoNode);

@@ -97,7 +97,7 @@ TEST_F(Why, WhatSlurmDoesNotTellStaysUnknown) {
   cluster.normal->limits.tres["GrpTRESMins"] = {{"cpu", 500}};
   const std::string text = reason("QOSGrpCPUMinutesLimit");
   EXPECT_THAT(text, HasSubstr("500 min   ?       60 min    ?"));
-  EXPECT_THAT(text, HasSubstr("slurmrestd does not tell"));
+  EXPECT_THAT(text, HasSubstr("slurmrestd does not report"));
 }
 
 TEST_F(Why, PastUsageOfAUser) {

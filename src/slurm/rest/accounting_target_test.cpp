@@ -108,9 +108,9 @@ TEST_F(AccountingTargetTest, OneThatIsRefusedDoesNotKeepOthersFromBeingCreated) 
 }
 
 TEST_F(AccountingTargetTest, OneThatIsAnotherByNowIsLeftAlone) {
-  EXPECT_THAT(outcome(write_qos("db", "normal", 0, {{"GrpJobs", 4}})), HasSubstr("Conflict slurmdbd has one"));
+  EXPECT_THAT(outcome(write_qos("db", "normal", 0, {{"GrpJobs", 4}})), HasSubstr("Conflict slurmdbd already has one"));
   EXPECT_THAT(outcome(write_qos("db", "gone", 3, {{"GrpJobs", 4}})), HasSubstr("Conflict it is gone"));
-  EXPECT_THAT(outcome(write_qos("db", "normal", 3, {{"GrpJobs", 4}})), HasSubstr("another one by now"));
+  EXPECT_THAT(outcome(write_qos("db", "normal", 3, {{"GrpJobs", 4}})), HasSubstr("another one has replaced it"));
   EXPECT_TRUE(posted.empty());
 }
 

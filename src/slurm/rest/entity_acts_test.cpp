@@ -218,7 +218,7 @@ TEST_F(EntityActsTest, OneThatIsRefusedDoesNotKeepOthers) {
 }
 
 TEST_F(EntityActsTest, ConflictsAndDroppedWritesAreTold) {
-  EXPECT_THAT(outcome(account("root", true, {})), HasSubstr("Conflict slurmdbd has one"));
+  EXPECT_THAT(outcome(account("root", true, {})), HasSubstr("Conflict slurmdbd already has one"));
   EXPECT_THAT(outcome(account("gone", false, {{"site: GrpJobs", 4}})), HasSubstr("Conflict it is gone"));
   EXPECT_THAT(outcome(account("root", false, {{"other: GrpJobs", 4}})), HasSubstr("Conflict other: there is no association"));
   EXPECT_THAT(outcome(account("007", true, {})), HasSubstr("Unsupported"));
