@@ -353,7 +353,7 @@ TEST_P(AccountsTest, WhyJobsDoNotWait) {
   EXPECT_THAT(err, HasSubstr("slurmdbd did not answer whether it ended"));
   EXPECT_EQ(run({"why", "7_9", "-n", "hpc"}), kFailed);
   EXPECT_EQ(run({"why", "x", "-n", "hpc"}), kUsage);
-  EXPECT_THAT(err, HasSubstr("\"x\" is no job"));
+  EXPECT_THAT(err, HasSubstr("\"x\" is not the number of a job"));
   EXPECT_EQ(run({"why", "-n", "hpc"}), kUsage);
 }
 
@@ -526,7 +526,7 @@ TEST_F(RolloutProgramTest, AnApiServerThatIsAwayForAMomentIsToldOnce) {
   EXPECT_EQ(run({"rollout", "status", "cpu", "-n", "hpc", "--timeout", "5m"}), kNotYet);
   const auto first = err.find("cannot read the state, trying again: ");
   ASSERT_NE(first, std::string::npos) << err;
-  EXPECT_EQ(err.find("cannot look", first + 1), std::string::npos) << err;
+  EXPECT_EQ(err.find("cannot read the state", first + 1), std::string::npos) << err;
 }
 
 TEST_F(RolloutProgramTest, WithoutTheRightToLookItEnds) {

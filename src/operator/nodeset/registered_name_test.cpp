@@ -146,7 +146,7 @@ TEST(RegisteredName, AVariableIsReadAsKubernetesReadsIt) {
 
 TEST(RegisteredName, TheOperatorsVariableIsNotForUsers) {
   const Json slurmd{{"env", Json::array({{{"name", "WORKER_NAME"}, {"value", "x"}}})}};
-  EXPECT_THAT(registered_name_problem(slurmd, on_host(), "cpu"), HasSubstr("WORKER_NAME is the operator's"));
+  EXPECT_THAT(registered_name_problem(slurmd, on_host(), "cpu"), HasSubstr("WORKER_NAME is set by the operator"));
   EXPECT_THAT(registered_name_problem(slurmd, plain(), "cpu"), IsEmpty()) << "it is set with hostNetwork only";
 }
 
