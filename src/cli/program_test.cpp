@@ -587,7 +587,7 @@ struct ReleaseProgramTest : ProgramTest {
 TEST_F(ReleaseProgramTest, IsRefusedWhileTheOperatorLeads) {
   put_lease(core::format_rfc3339_micro(loop.clock().wall()));
   EXPECT_EQ(run({"release", "slurm", "-n", "hpc", "--yes"}), kRefused);
-  EXPECT_THAT(err, HasSubstr("the operator leads"));
+  EXPECT_THAT(err, HasSubstr("the operator is active"));
   EXPECT_THAT(err, HasSubstr("scale deployment/slurm-operator --replicas=0"));
   EXPECT_EQ(finalizers().size(), 2U);
 }

@@ -242,13 +242,13 @@ std::string operator_runs(const std::vector<Json>& pods, const std::vector<Json>
     const bool known = std::ranges::any_of(pods, [&](const Json& one) { return kube::key_of(one) == kube::Key{key.ns, pod}; });
     if (!known && key.name != api::kOperatorName) continue;
     if (elsewhere.contains(key.ns + "/" + pod)) continue;
-    return fmt::format("the operator leads: Lease {} is held by {}", key.str(), holder);
+    return fmt::format("the operator is active: Lease {} is held by {}", key.str(), holder);
   }
   for (const Json& pod : pods) {
     const kube::Key key = kube::key_of(pod);
     const std::string phase = core::get_string(pod, {"status", "phase"});
     if (phase == "Succeeded" || phase == "Failed" || go.contains(key.ns) || elsewhere.contains(key.str())) continue;
-    return fmt::format("pod {} of the operator is there", key.str());
+    return fmt::format("pod {} of the operator exists", key.str());
   }
   return "";
 }

@@ -32,7 +32,7 @@ constexpr const char* kGo = "op-1_7f1c2a1e-7a0b-4e0e-9a55-0123456789ab";
 
 TEST(OperatorRuns, WhileItLeadsOrItsPodIsThere) {
   EXPECT_THAT(operator_runs({operator_pod("op-1")}, {lease(kUs, "2026-01-02T02:59:55.000000Z")}, "hpc", kNow),
-              HasSubstr("the operator leads"));
+              HasSubstr("the operator is active"));
   // The operator may run outside of the cluster.
   EXPECT_THAT(operator_runs({}, {lease("laptop_0123456789abcdef", "2026-01-02T02:59:55Z")}, "hpc", kNow), HasSubstr("leads"));
   // The clocks may differ a little.

@@ -142,8 +142,8 @@ int run_undo(Context& context, const std::string& name, std::optional<std::int64
   }
   return patch_nodeset(
       context, **api, name, [&](const Json& now) { return api::apply_revision(now, *revision); },
-      fmt::format("NodeSet {} has the template of revision {} again. What made it (Helm, GitOps, a manifest) will set its own "
-                  "again when it is next applied.",
+      fmt::format("NodeSet {} has the template of revision {} again. The source of the NodeSet (Helm, GitOps, a manifest) "
+                  "restores its own template when it is next applied.",
                   name, number_of(*revision)));
 }
 

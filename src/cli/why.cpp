@@ -415,9 +415,9 @@ Json why_document(const WhyFacts& facts) {
   } else if (counted) {
     out["limitFreeBy"] = moment_json(free_by(*first));
   } else if (out["limits"].empty() || std::ranges::none_of(limits, is_named)) {
-    out["note"] = "No such limit is set any more. Slurm looks at the job again soon.";
+    out["note"] = "No such limit is set any more. Slurm will consider the job again soon.";
   } else if (std::ranges::all_of(limits, [&](const JobLimit& limit) { return !is_named(limit) || limit.over.has_value(); })) {
-    out["note"] = "With the jobs that run now, the limit is not reached. Slurm looks at the job again soon.";
+    out["note"] = "With the jobs that run now, the limit is not reached. Slurm will consider the job again soon.";
   } else {
     out["note"] = "slurmrestd does not report what counts against this limit. `scontrol show assoc_mgr` does.";
   }

@@ -394,7 +394,7 @@ def another_database_under_a_slurmctld_that_lives(tag, plugin):
         renumber(theirs)
         try_again, _ = waits(ours, theirs)
         ns.kubectl(*try_again)
-        ns.wait_condition(CONTROLLER, "demo", "AccountingJoined", "False", saying="will then wait for you to decide")
+        ns.wait_condition(CONTROLLER, "demo", "AccountingJoined", "False", saying="will then wait for your decision")
         ns.wait_condition(CONTROLLER, "demo", "AccountingJoined", "False", saying=waits_for_you)
         _, accept = waits(ours, theirs)
         ns.kubectl(*accept)

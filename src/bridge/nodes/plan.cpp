@@ -217,7 +217,7 @@ class Pass {
     }
     // If the Kubernetes node is gone, changes of its pods do not wake this key.
     if (host_ == nullptr && in_.in_use) out_.wake_after(kListedAgain, "pods of its jobs may be gone");
-    if (in_.holds_longer) out_.wake_after(in_.settings->still_held, "pods of a job that has ended may still come to light");
+    if (in_.holds_longer) out_.wake_after(in_.settings->still_held, "pods of a job that has ended may still appear");
     const auto have = held_in(node_->extra);
     const HeldJobs wanted{*in_.held, in_.held->empty() ? "" : in_.installation};
     if (!have || (have->jobs == wanted.jobs && (wanted.jobs.empty() || have->cluster == wanted.cluster))) return;

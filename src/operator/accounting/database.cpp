@@ -162,7 +162,7 @@ void plan_database(const Observed& observed, plan::Plan& plan, std::vector<Probl
   // An existing password is kept, because MariaDB uses it.
   if (observed.password.presence == kube::Presence::kAbsent) {
     lane.add({{"create", "Secret", name},
-              "the MariaDB of this Accounting has no password yet",
+              "the password of this Accounting's MariaDB has not been generated yet",
               kube::create(kube::resources::kSecret, password_secret(observed))});
   }
   lane.add(

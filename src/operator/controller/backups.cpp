@@ -172,7 +172,7 @@ std::optional<OtherSlurmctlds> find_other_slurmctlds(const Observed& observed) {
   if (replicas <= 1 && others.empty()) return {};
   std::ranges::sort(others);
   const std::string many =
-      fmt::format("StatefulSet {}, which another operator made, runs more than one slurmctld", set->meta.name);
+      fmt::format("StatefulSet {}, which another operator created, runs more than one slurmctld", set->meta.name);
   const std::string kept = "Nothing of slurmctld is changed until it runs alone";
   if (replicas <= 1) {
     return OtherSlurmctlds{

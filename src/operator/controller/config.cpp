@@ -302,12 +302,11 @@ void keep_left_nodesets(conf::Conf& out, const Observed& observed, const ConfigS
     if (line == nullptr) continue;
     out.add(*line);
     if (const conf::Entry* partition = before.record("PartitionName", name)) out.add(*partition);
-    rendered.warnings.push_back(
-        {"Waiting",
-         "NodeSet " + object +
-             " is gone, but some of its workers still exist: its lines in slurm.conf stay until these workers "
-             "are gone, because of their jobs",
-         Problem::Kind::kComing});
+    rendered.warnings.push_back({"Waiting",
+                                 "NodeSet " + object +
+                                     " no longer exists, but some of its workers do: its lines in slurm.conf are kept until "
+                                     "these workers are deleted, because of their jobs",
+                                 Problem::Kind::kComing});
   }
 }
 

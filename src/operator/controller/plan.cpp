@@ -61,7 +61,7 @@ void plan_keys(Draft& draft) {
   const auto generate = [&](const SecretFacts& key, int bytes) {
     if (!key.ref.generated || key.presence != kube::Presence::kAbsent || copy_unknown(observed, key)) return;
     // The deletion of a worker does not start a pass for the Controller.
-    if (lost(observed, key)) return draft.plan.wake_after(kMayHaveEnded, "Secret " + key.ref.secret + " may be made anew");
+    if (lost(observed, key)) return draft.plan.wake_after(kMayHaveEnded, "Secret " + key.ref.secret + " may be recreated");
     // A key is generated only if the Secret does not exist. An existing key is never replaced, because slurmctld's state and
     // the workers depend on that key.
     core::Json recipe = &key == &observed.slurm_key ? restored_key(observed) : nullptr;

@@ -88,7 +88,7 @@ std::vector<std::string> in_the_way(const Observed& observed) {
   std::vector<std::string> out;
   if (observed.stopped) out.push_back(fmt::format("the stop switch (remove the annotation {})", api::kAnnotationStopDeletions));
   if (observed.restapis.empty()) out.emplace_back("a RestApi, which shows what daemons have loaded");
-  if (backups(observed) > 0 && !primary_ready(observed)) out.emplace_back("slurmctld's primary to be back");
+  if (backups(observed) > 0 && !primary_ready(observed)) out.emplace_back("slurmctld's primary to be ready again");
   if (uid_of_slurmctld(observed).empty()) out.emplace_back("slurmctld to run");
   std::vector<std::string> old;
   for (const kube::PodPtr& pod : daemons(observed)) {

@@ -376,7 +376,8 @@ std::string describe(const Observed& observed, const std::vector<Withheld>& with
     }
     all += (all.empty() ? "" : ",") + item.what;
   }
-  return "stays in slurm.conf until no job needs it, because slurmctld would end these jobs or lose track of what they use: " +
+  return "is kept in slurm.conf until no job needs it, because slurmctld would end these jobs or lose track of what they "
+         "use: " +
          text + "; to remove it at once, annotate the Controller with " + std::string(api::kAnnotationRemoveNow) + "=" + all;
 }
 

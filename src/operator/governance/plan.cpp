@@ -749,7 +749,7 @@ class Planner {
     const SubjectTexts& words = texts(group.subject);
     const std::string word(words.word);
     if (!kube::has_finalizer(claim.object->meta, words.finalizer)) return;
-    if (claim.id == 0 && !pending(claim)) return let_go(claim, group, "it has made no " + word, "");
+    if (claim.id == 0 && !pending(claim)) return let_go(claim, group, "this object has created no " + word, "");
     if (group.owner != nullptr) {
       const std::string owner = words.resource.kind + " " + group.owner->object->meta.name;
       if (group.owner->parse_error.empty() && !group.owner->enforces())

@@ -223,7 +223,8 @@ void tell_update(const View& view, const Rollout& rollout, const std::vector<std
   if (rolls) text += out_of_service_text(rollout);
   if (!updating.empty()) text += "; waiting: " + some(updating);
   if (!rollout.unanswered.empty())
-    text += "; waiting until the API server says whether it would create workers of the newest template: " + rollout.unanswered;
+    text +=
+        "; waiting for the API server to check whether it would create workers of the newest template: " + rollout.unanswered;
   if (rollout.withheld) text += "; deletions are stopped";
   if (!rollout.kept.empty()) text += "; left out: " + some(rollout.kept);
   draft.waiting("Updating", std::move(text));

@@ -63,7 +63,7 @@ struct Metrics::Impl : MetricFamilies {
   Family<Gauge>& virtual_bytes = gauge("process_virtual_memory_bytes", "Virtual memory");
   Family<Gauge>& open_fds = gauge("process_open_fds", "Open file descriptors");
   Family<Gauge>& max_fds = gauge("process_max_fds", "Most file descriptors that may be open");
-  Family<Gauge>& heap_bytes = gauge("_heap_bytes", "What malloc has handed out (used) and holds back (free)");
+  Family<Gauge>& heap_bytes = gauge("_heap_bytes", "Memory that malloc has given out (used) and retains (free)");
 
   struct PerController {
     std::map<PassEnd, Counter*> ends;

@@ -148,7 +148,7 @@ TEST_F(AccountingTargetTest, DeletesWhatNobodyUses) {
   queue = Json::array();
   clusters.set_accounting("db", {"c", "another"});
   EXPECT_EQ(outcome(delete_qos(*evidence)),
-            "Busy cluster another may use it, and cannot be asked: no RestApi of this cluster is known");
+            "Busy cluster another may use it, and cannot be queried: no RestApi of this cluster is known");
   clusters.set_accounting("db", {"c"});
   const std::string partitions = "/slurm/v0.0.45/partitions/";
   http.on("GET", partitions, testing::partitions(R"({"name": "all", "qos": {"assigned": "GPU"}})"));

@@ -143,7 +143,7 @@ void Connection::call(Call what, Reply reply, bool again) {
              capabilities_.reset();
              core::Error error = to_error(404, response->body, what.kind);
              error.code = ErrorCode::kUnavailable;
-             return reply(std::unexpected(error.with("the path /" + what.path + " has gone")));
+             return reply(std::unexpected(error.with("the path /" + what.path + " no longer exists")));
            }
            reply(std::move(response));
          });

@@ -258,7 +258,7 @@ TEST_F(EntityActsTest, AssociationsAreDeletedLastAndOnlyIfNobodyUsesThem) {
   clusters.set_accounting("db", {"c", "another"});
   const auto both = outcomes({act, user("bob", true, {{"physics@site: Association", true}})});
   EXPECT_THAT(both,
-              ElementsAre(HasSubstr("Busy physics@site: cluster another may use it, and cannot be asked"), HasSubstr("true")))
+              ElementsAre(HasSubstr("Busy physics@site: cluster another may use it, and cannot be queried"), HasSubstr("true")))
       << "only deletions need to know the jobs";
   EXPECT_TRUE(removed.empty());
   clusters.set_accounting("db", {"c"});
