@@ -211,7 +211,7 @@ void tell_update(const View& view, const Rollout& rollout, const std::vector<std
   if (rollout.state == Rollout::State::kPaused)
     return draft.up_to_users("UpdatePaused", text + ": spec.updateStrategy.paused is true");
   if (rollout.state == Rollout::State::kScheduled) return draft.up_to_users("UpdateScheduled", text + ": " + window_text(view));
-  const std::string partition = fmt::format("spec.updateStrategy.rollingUpdate.partition {} holds {}",
+  const std::string partition = fmt::format("spec.updateStrategy.rollingUpdate.partition {} excludes {}",
                                             view.in.nodeset.spec.update_strategy.rolling_update.partition, rollout.below);
   const bool nothing_comes = rollout.under_way == 0 && rollout.in_place == 0;
   if (rollout.earlier == rollout.below && nothing_comes) return draft.up_to_users("UpdatePartitioned", text + ": " + partition);
