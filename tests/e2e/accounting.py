@@ -267,7 +267,7 @@ def accounting_with_a_managed_database(tag, plugin):
         # The Accounting is deleted while slurmctld uses it. It stays, also over a restart of slurmctld.
         before = slurmctld_identity(ns)
         ns.kubectl("delete", ACCOUNTING, "demo", "--wait=false")
-        ns.wait_condition(ACCOUNTING, "demo", "Progressing", saying="slurmctld still uses it in Controllers: demo")
+        ns.wait_condition(ACCOUNTING, "demo", "Progressing", saying="it is still used by the slurmctld of Controllers: demo")
         ns.kubectl("delete", "pod", "demo-controller-0", "--wait=true")
         wait("there is another slurmctld", lambda: slurmctld_identity(ns)[0] != before[0])
         ns.wait_condition(CONTROLLER, "demo")

@@ -478,11 +478,11 @@ void plan_end(const Observed& observed, plan::Plan& plan) {
     clusters.lasting = clusters.lasting || !cluster.ends;
   }
   if (!users.empty()) {
-    clusters.others = "slurmctld still uses it in Controllers: " + some_of(users) +
+    clusters.others = "it is still used by the slurmctld of Controllers: " + some_of(users) +
                       ". Remove spec.accountingRef there, or name another Accounting; slurmctld restarts once, and jobs run on";
   } else if (!observed.leaving.empty()) {
     constexpr core::Duration kLookAgain{2000};
-    clusters.others = "waiting for slurmctld to restart without it in Controllers: " + some_of(observed.leaving);
+    clusters.others = "waiting for the slurmctld of these Controllers to restart without it: " + some_of(observed.leaving);
     plan.wake_after(kLookAgain, "a cluster that no longer names it may have left it");
   }
   const std::optional<Needed> needed = needed_by(observed.context, meta, clusters, plan);

@@ -278,7 +278,7 @@ TEST(Withheld, WhatJobsNeedIsOfferedThoughSlurmctldsPodIsNotReady) {
     return state.offered.at("slurm.conf").find("\nPartitionName=gpu Nodes=gpu State=DRAIN\n") != std::string::npos;
   };
   EXPECT_TRUE(offers(next_of({"PENDING"})));
-  EXPECT_EQ(next_of({"COMPLETED"}).offered_hash, "new") << "while it starts, the cluster is not touched";
+  EXPECT_EQ(next_of({"COMPLETED"}).offered_hash, "new") << "while it starts, that is not touched";
 }
 
 TEST(Withheld, WhatSlurmctldFailsWithIsNotKeptForItsSilence) {
@@ -295,7 +295,7 @@ TEST(Withheld, WhatSlurmctldFailsWithIsNotKeptForItsSilence) {
   };
   SlurmctldFacts fails, failed_before;
   fails.fails = failed_before.failed_before = true;
-  EXPECT_EQ(offered_to({}), "old") << "while it starts, the cluster is not touched";
+  EXPECT_EQ(offered_to({}), "old") << "while it starts, that is not touched";
   EXPECT_NE(offered_to(failed_before), "old");
   state.refused_hash = "old";
   EXPECT_EQ(offered_to({}), "old") << "it is refused, and there is nothing to go back to";

@@ -780,7 +780,7 @@ class Planner {
       draft.message +=
           ". Until the " + word +
           " can be deleted, this object is kept. With spec.deletionPolicy Orphan, this object is deleted, and the " + word +
-          " stays";
+          " is kept";
       return tell(claim, std::move(draft));
     }
     if (!group.found) return let_go(claim, group, "slurmdbd has no such " + word, "");
