@@ -761,7 +761,7 @@ class Planner {
       return out_.waits_on(observed_.database);
     }
     if (!claim.deletes()) {
-      return let_go(claim, group, "the " + word + " stays",
+      return let_go(claim, group, "the " + word + " is kept",
                     claim.built_in()             ? group.name + " is Slurm's own"
                     : !claim.parse_error.empty() ? "the operator cannot read the object"
                     : claim.enforces()           ? "deletionPolicy is Orphan"
@@ -786,7 +786,7 @@ class Planner {
     if (!group.found) return let_go(claim, group, "slurmdbd has no such " + word, "");
     const bool ours = claim.id != 0 ? group.found->id == claim.id
                                     : was_created(group) && acct::differences(draft.applied, group.found->settings).empty();
-    if (!ours) return let_go(claim, group, "the " + word + " stays", "slurmdbd has another one of that name");
+    if (!ours) return let_go(claim, group, "the " + word + " is kept", "slurmdbd has another one of that name");
     remove(claim, group, std::move(draft));
   }
 
