@@ -24,8 +24,8 @@ const FieldList& field_list(const StorageConfig*) {
           .add(field("managed", &StorageConfig::managed)
                    .has_default()
                    .describe("Whether the operator runs a MariaDB for this Accounting, with a volume and a password that it "
-                             "generates into the Secret <name>-mariadb. For evaluation and small sites: nobody makes backups "
-                             "of it. host, port and passwordKeyRef have no effect then. Cannot be changed."))
+                             "generates into the Secret <name>-mariadb. For evaluation and small sites: the operator makes no "
+                             "backups of it. host, port and passwordKeyRef have no effect then. Cannot be changed."))
           .add(field("host", &StorageConfig::host)
                    .pattern("^[A-Za-z0-9_.:-]*$", kMaxHost)
                    .describe("Its host name or IP address."))
@@ -34,7 +34,8 @@ const FieldList& field_list(const StorageConfig*) {
                    .has_default()
                    .min_length(1)
                    .pattern("^[A-Za-z0-9_$]+$", kMaxDatabase)
-                   .describe("The name of the database. slurmdbd creates it if it does not exist and the user may do so."))
+                   .describe(
+                       "The name of the database. slurmdbd creates it if it does not exist and the user has the permission."))
           .add(field("username", &StorageConfig::username)
                    .pattern("^[A-Za-z0-9_.@$+-]*$", kMaxUsername)
                    .describe("The user of the database. Empty: slurm."))
@@ -58,26 +59,29 @@ const FieldList& field_list(const StorageConfig*) {
 
 const FieldList& field_list(const AccountingSpec*) {
   static const FieldList kList =
-      FieldList("The wanted state of an Accounting.")
-          .add(field("slurmKeyRef", &AccountingSpec::slurm_key_ref)
-                   .rule(kNameRule, "must not be empty", "name")
-                   .describe("The Secret's key that holds the auth/slurm key, the same as that of the Controllers which name "
-                             "this Accounting. Absent: the key of the first that has joined, or else of the oldest."))
+      FieldList("The desired state of an Accounting.")
+          .add(
+              field("slurmKeyRef", &AccountingSpec::slurm_key_ref)
+                  .rule(kNameRule, "must not be empty", "name")
+                  .describe(
+                      "The Secret's key that holds the auth/slurm key, the same as that of the Controllers which name this "
+                      "Accounting. Absent: the key of the first Controller that has joined, or else of the oldest Controller."))
           .add(field("jwtKeyRef", &AccountingSpec::jwt_key_ref)
                    .rule(kNameRule, "must not be empty", "name")
                    .describe("The Secret's key that holds the auth/jwt key (HS256), the same as that of the Controllers which "
-                             "name this Accounting. Absent: the key of the first that has joined, or else of the oldest."))
+                             "name this Accounting. Absent: the key of the first Controller that has joined, or else of the "
+                             "oldest Controller."))
           .add(field("jwtHs256KeyRef", &AccountingSpec::jwt_hs256_key_ref)
                    .rule(kNameRule, "must not be empty", "name")
-                   .describe("The old name of jwtKeyRef, which wins when both are given."))
+                   .describe("Deprecated: the old name of jwtKeyRef. If both are set, jwtKeyRef takes precedence."))
           .add(field("jwksKeyRef", &AccountingSpec::jwks_key_ref)
                    .rule(kNameRule, "must not be empty", "name")
                    .describe("The ConfigMap's key that holds a JWKS file, for tokens that others sign."))
           .add(field("external", &AccountingSpec::external)
                    .has_default()
-                   .describe("Whether slurmdbd is run by somebody else, at the address in externalConfig. The Controllers that "
-                             "name this Accounting then use that one, and all other fields have no effect. Cannot be "
-                             "changed."))
+                   .describe(
+                       "Whether slurmdbd is run by somebody else, at the address in externalConfig. The Controllers that name "
+                       "this Accounting then use that slurmdbd, and all other fields have no effect. Cannot be changed."))
           .add(field("externalConfig", &AccountingSpec::external_config).describe("Where an external slurmdbd is reached."))
           .add(field("slurmdbd", &AccountingSpec::slurmdbd)
                    .schema_of(container_schema())
@@ -102,7 +106,7 @@ const FieldList& field_list(const AccountingStatus*) {
       FieldList("The observed state of an Accounting.")
           .add(field("observedGeneration", &AccountingStatus::observed_generation)
                    .always()
-                   .describe("The generation of the Accounting that the status speaks of."))
+                   .describe("The generation of the Accounting that this status describes."))
           .add(field("conditions", &AccountingStatus::conditions).always().describe("The state, by aspect."));
   return kList;
 }

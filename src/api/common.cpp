@@ -21,10 +21,10 @@ FieldList key_selector(const char* what) {
                .has_default()
                .max_length(kMaxObjectName)
                .describe(std::string("The name of the ") + what + "."))
-      .add(field<Selector, std::string>("key", &Selector::key).required().describe(std::string("Which of its keys.")))
+      .add(field<Selector, std::string>("key", &Selector::key).required().describe(std::string("The key whose value is used.")))
       .add(field<Selector, std::optional<bool>>("optional", &Selector::optional)
                .not_acted_on()
-               .describe("Whether it may be missing."));
+               .describe("Whether the object or its key may be missing."));
 }
 
 core::Json object_of(core::Json properties) {
@@ -94,7 +94,7 @@ core::Json claim_properties() {
       {"accessModes", described(texts, "The access modes that the volume must have.")},
       {"storageClassName", described(text, "The StorageClass. Absent: the cluster's default.")},
       {"resources", described({{"type", "object"}, {"properties", {{"limits", quantities}, {"requests", quantities}}}},
-                              "How large the volume is.")},
+                              "The size of the volume.")},
       {"selector", described(selector, "Which volumes may be bound.")},
       {"volumeName", described(text, "The PersistentVolume to bind.")},
       {"volumeMode", described(text, "Filesystem or Block.")},
@@ -102,9 +102,9 @@ core::Json claim_properties() {
       {"dataSource",
        described(
            {{"type", "object"}, {"properties", source}, {"required", {"kind", "name"}}, {"x-kubernetes-map-type", "atomic"}},
-           "What to fill the volume from.")},
+           "The source of the volume's initial data.")},
       {"dataSourceRef", described({{"type", "object"}, {"properties", source_ref}, {"required", {"kind", "name"}}},
-                                  "What to fill the volume from.")},
+                                  "The source of the volume's initial data.")},
   };
 }
 
@@ -195,8 +195,8 @@ const FieldList& field_list(const ServiceSpec*) {
           .add(field("spec", &ServiceSpec::spec)
                    .schema_of(service_spec_schema())
                    .not_acted_on("externalIPs")
-                   .describe("A core/v1 ServiceSpec, merged over the operator's own. externalIPs are never acted on: with them "
-                             "a Service takes over traffic that is meant for others (CVE-2020-8554)."))
+                   .describe("A core/v1 ServiceSpec, merged over the operator's own. externalIPs are ignored: with them a "
+                             "Service would take over traffic that is meant for others (CVE-2020-8554)."))
           .add(field("port", &ServiceSpec::port)
                    .minimum(0)
                    .maximum(kMaxPort)
@@ -209,14 +209,15 @@ const FieldList& field_list(const ServiceSpec*) {
 }
 
 const FieldList& field_list(const MetricEndpoint*) {
-  static const FieldList kList = FieldList("A path to scrape.")
-                                     .add(field("path", &MetricEndpoint::path).required().describe("The HTTP path."))
-                                     .add(field("interval", &MetricEndpoint::interval)
-                                              .pattern(kPrometheusDuration, kMaxPrometheusDuration)
-                                              .describe("How often to scrape it. Empty: as the ServiceMonitor says."))
-                                     .add(field("scrapeTimeout", &MetricEndpoint::scrape_timeout)
-                                              .pattern(kPrometheusDuration, kMaxPrometheusDuration)
-                                              .describe("When a scrape has failed. Empty: as the ServiceMonitor says."));
+  static const FieldList kList =
+      FieldList("A path to scrape.")
+          .add(field("path", &MetricEndpoint::path).required().describe("The HTTP path."))
+          .add(field("interval", &MetricEndpoint::interval)
+                   .pattern(kPrometheusDuration, kMaxPrometheusDuration)
+                   .describe("How often to scrape the path. Empty: the interval of the ServiceMonitor."))
+          .add(field("scrapeTimeout", &MetricEndpoint::scrape_timeout)
+                   .pattern(kPrometheusDuration, kMaxPrometheusDuration)
+                   .describe("The timeout of a scrape. Empty: that of the ServiceMonitor."));
   return kList;
 }
 
@@ -227,10 +228,10 @@ const FieldList& field_list(const ServiceMonitor*) {
           .add(embed(&ServiceMonitor::metadata))
           .add(field("interval", &ServiceMonitor::interval)
                    .pattern(kPrometheusDuration, kMaxPrometheusDuration)
-                   .describe("How often to scrape. Empty: as Prometheus is configured."))
+                   .describe("How often to scrape. Empty: the default of Prometheus."))
           .add(field("scrapeTimeout", &ServiceMonitor::scrape_timeout)
                    .pattern(kPrometheusDuration, kMaxPrometheusDuration)
-                   .describe("When a scrape has failed; at most the interval. Empty: as Prometheus is configured."))
+                   .describe("The timeout of a scrape, at most the interval. Empty: the default of Prometheus."))
           .add(field("endpoints", &ServiceMonitor::endpoints)
                    .nullable()
                    .describe("The paths to scrape. Empty: /metrics/jobs, /metrics/nodes, /metrics/partitions and "
@@ -271,25 +272,25 @@ const FieldList& field_list(const Condition*) {
                       R"(^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$)",
                       316)
                   .always()
-                  .describe("Which aspect: Ready, Progressing, Degraded, or one of this kind's own."))
+                  .describe("The type: Ready, Progressing, Degraded, or one that only this kind has."))
           .add(field("status", &Condition::status).required().always().describe("True, False or Unknown."))
           .add(field("reason", &Condition::reason)
                    .required()
                    .min_length(1)
                    .pattern("^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$", 1024)
                    .always()
-                   .describe("Why, as one word."))
+                   .describe("The reason, as one word."))
           .add(field("message", &Condition::message)
                    .required()
                    .max_length(32768)
                    .always()
-                   .describe("Why, and what to do about it."))
+                   .describe("What happened, and what to do about it."))
           .add(field("lastTransitionTime", &Condition::last_transition_time)
                    .required()
                    .describe("When the status last changed."))
           .add(field("observedGeneration", &Condition::observed_generation)
                    .minimum(0)
-                   .describe("The generation of the object that this speaks of."));
+                   .describe("The generation of the object that this condition describes."));
   return kList;
 }
 

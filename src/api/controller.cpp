@@ -30,11 +30,11 @@ constexpr const char* kScripts = "ConfigMaps whose keys are script files for /et
 
 const FieldList& field_list(const Topology*) {
   static const FieldList kList =
-      FieldList("The network, as labels of Kubernetes nodes tell of it.")
+      FieldList("The topology of the network, made from labels of Kubernetes nodes.")
           .add(field("type", &Topology::type)
                    .has_default()
-                   .describe("Tree: switches, of which the last label names the leaves. Block: blocks, which are named by all "
-                             "labels together; those that share the wider labels are neighbours."))
+                   .describe("Tree: a tree of switches; the last label names the leaf switch. Block: the values of all labels "
+                             "together name a block; blocks with the same values of the wider labels are neighbours."))
           .add(label_names(
               field("nodeLabels", &Topology::node_labels)
                   .required()
@@ -59,7 +59,7 @@ const FieldList& field_list(const Topology*) {
 
 const FieldList& field_list(const ControllerHighAvailability*) {
   static const FieldList kList =
-      FieldList("Several slurmctld, of which one is active.")
+      FieldList("High availability: several slurmctld, of which one is active.")
           .add(field("enabled", &ControllerHighAvailability::enabled)
                    .has_default()
                    .describe("Whether there are backups. They need persistence.existingClaim, a volume that all of them share. "
@@ -72,22 +72,21 @@ const FieldList& field_list(const ControllerHighAvailability*) {
 }
 
 const FieldList& field_list(const ControllerPersistence*) {
-  static const FieldList kList =
-      FieldList("The volume that holds slurmctld's state (StateSaveLocation).")
-          .add(field("enabled", &ControllerPersistence::enabled)
-                   .has_default()
-                   .describe("Whether the state outlives the pod. Cannot be changed."))
-          .add(field("existingClaim", &ControllerPersistence::existing_claim)
-                   .max_length(253)
-                   .describe(
-                       "A PersistentVolumeClaim to use, instead of one that is made from the other fields. Cannot be changed."))
-          .add(embed_raw(&ControllerPersistence::claim, claim_properties()));
+  static const FieldList kList = FieldList("The volume that holds slurmctld's state (StateSaveLocation).")
+                                     .add(field("enabled", &ControllerPersistence::enabled)
+                                              .has_default()
+                                              .describe("Whether the state outlives the pod. Cannot be changed."))
+                                     .add(field("existingClaim", &ControllerPersistence::existing_claim)
+                                              .max_length(253)
+                                              .describe("An existing PersistentVolumeClaim to use. Otherwise one is created "
+                                                        "from the other fields. Cannot be changed."))
+                                     .add(embed_raw(&ControllerPersistence::claim, claim_properties()));
   return kList;
 }
 
 const FieldList& field_list(const ControllerSpec*) {
   static const FieldList kList =
-      FieldList("The wanted state of a Controller.")
+      FieldList("The desired state of a Controller.")
           .add(field("clusterName", &ControllerSpec::cluster_name)
                    .pattern("^[A-Za-z0-9_.-]*$", kMaxClusterName)
                    .describe("Slurm's ClusterName. Absent: <namespace>_<name>. Cannot be changed."))
@@ -102,7 +101,7 @@ const FieldList& field_list(const ControllerSpec*) {
                        "<name>-jwt-key, and kept as long as the state volume. Cannot be changed."))
           .add(field("jwtHs256KeyRef", &ControllerSpec::jwt_hs256_key_ref)
                    .rule("has(self.name) && self.name != ''", "must not be empty", "name")
-                   .describe("The old name of jwtKeyRef, which wins when both are given."))
+                   .describe("Deprecated: the old name of jwtKeyRef. If both are set, jwtKeyRef takes precedence."))
           .add(field("jwksKeyRef", &ControllerSpec::jwks_key_ref)
                    .describe("The ConfigMap's key that holds a JWKS file, for tokens that others sign."))
           .add(field("accountingRef", &ControllerSpec::accounting_ref)
@@ -110,11 +109,12 @@ const FieldList& field_list(const ControllerSpec*) {
                              "removing it restarts slurmctld once; jobs run on."))
           .add(field("external", &ControllerSpec::external)
                    .has_default()
-                   .describe("Whether slurmctld is run by somebody else, at the address in externalConfig. The operator then "
-                             "speaks to it, and runs workers, slurmrestd and login pods for it. slurmKeyRef and jwtKeyRef name "
-                             "that slurmctld's keys. Fields that say how slurmctld runs have no effect. Cannot be changed."))
+                   .describe(
+                       "Whether slurmctld is run by somebody else, at the address in externalConfig. The operator then "
+                       "connects to it, and runs workers, slurmrestd and login pods for it. slurmKeyRef and jwtKeyRef name "
+                       "that slurmctld's keys. Fields that say how slurmctld runs have no effect. Cannot be changed."))
           .add(field("externalConfig", &ControllerSpec::external_config).describe("Where an external slurmctld is reached."))
-          .add(field("ha", &ControllerSpec::ha).describe("Several slurmctld, of which one is active."))
+          .add(field("ha", &ControllerSpec::ha).describe("High availability: several slurmctld, of which one is active."))
           .add(field("slurmctld", &ControllerSpec::slurmctld)
                    .schema_of(container_schema())
                    .describe("A core/v1 Container, merged over the operator's own container slurmctld. args are appended to "
@@ -165,15 +165,15 @@ const FieldList& field_list(const ControllerSpec*) {
                    .nullable()
                    .describe(std::string(kScripts) + "EpilogSlurmctld, beside slurmctld."))
           .add(field("persistence", &ControllerSpec::persistence)
-                   .describe("The volume that holds slurmctld's state: whether there is one, which, or what it is like."))
+                   .describe("The volume that holds slurmctld's state: whether there is one, and an existing claim to use or "
+                             "the settings of a new one."))
           .add(field("service", &ControllerSpec::service).describe("What to change in the Service of slurmctld."))
           .add(field("metrics", &ControllerSpec::metrics).describe("How slurmctld's metrics are collected."))
           .add(field("deletionPolicy", &ControllerSpec::deletion_policy)
                    .has_default()
-                   .describe(
-                       "What becomes of the workers when the Controller or its namespace is deleted. Immediate: they go at "
-                       "once, with their jobs. Drain: each goes when its jobs have ended; slurmctld and slurmrestd stay until "
-                       "then."))
+                   .describe("What happens to the workers when the Controller or its namespace is deleted. Immediate: they are "
+                             "deleted at once, with their jobs. Drain: each worker is deleted when its jobs have ended; "
+                             "slurmctld and slurmrestd are kept until then."))
           .rule("!self.external || has(self.externalConfig)", "required when external is true", "externalConfig")
           .rule("self.external == oldSelf.external", "cannot be changed", "external")
           .rule(
@@ -202,7 +202,7 @@ const FieldList& field_list(const ControllerStatus*) {
       FieldList("The observed state of a Controller.")
           .add(field("observedGeneration", &ControllerStatus::observed_generation)
                    .always()
-                   .describe("The generation of the Controller that the status speaks of."))
+                   .describe("The generation of the Controller that this status describes."))
           .add(field("conditions", &ControllerStatus::conditions).always().describe("The state, by aspect."));
   return kList;
 }

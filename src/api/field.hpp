@@ -7,7 +7,7 @@
 //     core::Json slurmd = core::Json::object();   // a core type that is only passed on
 //   };
 //   const FieldList& field_list(const NodeSetSpec*) {
-//     static const FieldList list = FieldList("The wanted state of a NodeSet.")
+//     static const FieldList list = FieldList("The desired state of a NodeSet.")
 //         .add(field("replicas", &NodeSetSpec::replicas).has_default().minimum(0).describe("How many workers to run."))
 //         .add(field("slurmd", &NodeSetSpec::slurmd).describe("Merged over the slurmd container."));
 //     return list;

@@ -17,10 +17,11 @@ using core::Json;
 
 const PrinterColumn kAge = {"AGE", "date", ".metadata.creationTimestamp", "", 0};
 const PrinterColumn kReady = {"READY", "string", ".status.conditions[?(@.type==\"Ready\")].status",
-                              "Whether it does what it is for.", 0};
+                              "Whether everything that the resource stands for exists and works.", 0};
 const PrinterColumn kSynced = {"SYNCED", "string", ".status.conditions[?(@.type==\"Synced\")].status",
                                "Whether Slurm has it as it is declared.", 0};
-const PrinterColumn kReason = {"REASON", "string", ".status.conditions[?(@.type==\"Synced\")].reason", "Why it is not.", 1};
+const PrinterColumn kReason = {"REASON", "string", ".status.conditions[?(@.type==\"Synced\")].reason",
+                               "The reason of the condition Synced.", 1};
 
 Kind controller_kind() {
   return {"Controller",
@@ -93,12 +94,12 @@ spec:
   kind.columns = {
       {"DESIRED", "integer", ".status.desired", "How many workers are wanted.", 0},
       {"REPLICAS", "integer", ".status.replicas", "How many pods there are.", 0},
-      {"UPDATED", "integer", ".status.updatedReplicas", "How many of the newest revision.", 0},
-      {"READY", "integer", ".status.readyReplicas", "How many are ready.", 0},
-      {"IDLE", "integer", ".status.slurmIdle", "How many are IDLE in Slurm.", 1},
-      {"ALLOCATED", "integer", ".status.slurmAllocated", "How many are ALLOCATED or MIXED in Slurm.", 1},
-      {"DOWN", "integer", ".status.slurmDown", "How many are DOWN in Slurm.", 1},
-      {"DRAIN", "integer", ".status.slurmDrain", "How many have the DRAIN flag in Slurm.", 1},
+      {"UPDATED", "integer", ".status.updatedReplicas", "How many pods have the newest revision.", 0},
+      {"READY", "integer", ".status.readyReplicas", "How many pods are ready.", 0},
+      {"IDLE", "integer", ".status.slurmIdle", "How many workers are IDLE in Slurm.", 1},
+      {"ALLOCATED", "integer", ".status.slurmAllocated", "How many workers are ALLOCATED or MIXED in Slurm.", 1},
+      {"DOWN", "integer", ".status.slurmDown", "How many workers are DOWN in Slurm.", 1},
+      {"DRAIN", "integer", ".status.slurmDrain", "How many workers have the DRAIN flag in Slurm.", 1},
       kAge,
   };
   return kind;
@@ -171,7 +172,7 @@ spec:
   username: alice
   lifetime: 1h
 )"};
-  kind.columns = {{"USER", "string", ".spec.username", "For whom the token speaks.", 0},
+  kind.columns = {{"USER", "string", ".spec.username", "The Slurm user of the token.", 0},
                   {"IAT", "date", ".status.issuedAt", "When the current token was issued.", 0},
                   kAge};
   return kind;
@@ -202,7 +203,7 @@ spec:
     maxTRESPerUser:
       gres/gpu: 8
 )"};
-  kind.columns = {{"ACCOUNTING", "string", ".spec.accountingRef.name", "Whose slurmdbd has the QOS.", 0},
+  kind.columns = {{"ACCOUNTING", "string", ".spec.accountingRef.name", "The Accounting whose slurmdbd has the QOS.", 0},
                   {"ID", "integer", ".status.id", "The number of the QOS in Slurm.", 0},
                   kSynced,
                   kReason,
@@ -234,7 +235,7 @@ spec:
     grpTRES:
       gres/gpu: 16
 )"};
-  kind.columns = {{"ACCOUNTING", "string", ".spec.accountingRef.name", "Whose slurmdbd has the account.", 0},
+  kind.columns = {{"ACCOUNTING", "string", ".spec.accountingRef.name", "The Accounting whose slurmdbd has the account.", 0},
                   {"PARENT", "string", ".spec.parent", "The account above this one. Empty: root.", 0},
                   kSynced,
                   kReason,
@@ -267,7 +268,7 @@ spec:
   - account: chemistry
     partition: debug
 )"};
-  kind.columns = {{"ACCOUNTING", "string", ".spec.accountingRef.name", "Whose slurmdbd has the user.", 0},
+  kind.columns = {{"ACCOUNTING", "string", ".spec.accountingRef.name", "The Accounting whose slurmdbd has the user.", 0},
                   {"DEFAULT ACCOUNT", "string", ".spec.defaultAccount",
                    "The account of jobs that name none. Empty: that of the first association.", 0},
                   kSynced,
@@ -298,7 +299,7 @@ spec:
   limits:
     maxJobs: 2
 )"};
-  kind.columns = {{"ACCOUNTING", "string", ".spec.accountingRef.name", "Whose slurmdbd has the association.", 0},
+  kind.columns = {{"ACCOUNTING", "string", ".spec.accountingRef.name", "The Accounting whose slurmdbd has the association.", 0},
                   {"ACCOUNT", "string", ".spec.account", "The account.", 0},
                   {"USER", "string", ".spec.user", "The user. Empty: the account itself.", 0},
                   {"PARTITION", "string", ".spec.partition", "The partition. Empty: all of them.", 0},

@@ -9,35 +9,34 @@ constexpr std::size_t kMaxPercentage = 16;
 }  // namespace
 
 const FieldList& field_list(const DeploymentRollingUpdate*) {
-  static const FieldList kList =
-      FieldList("How RollingUpdate proceeds.")
-          .add(field("maxUnavailable", &DeploymentRollingUpdate::max_unavailable)
-                   .minimum(0)
-                   .pattern(kPercentage, kMaxPercentage)
-                   .describe("How many pods may be unavailable meanwhile: a number, or a percentage, rounded down. Absent: 0."))
-          .add(field("maxSurge", &DeploymentRollingUpdate::max_surge)
-                   .minimum(0)
-                   .pattern(kPercentage, kMaxPercentage)
-                   .describe("How many pods there may be above replicas meanwhile: a number, or a percentage, rounded up. "
-                             "Absent: 25%."));
+  static const FieldList kList = FieldList("How RollingUpdate proceeds.")
+                                     .add(field("maxUnavailable", &DeploymentRollingUpdate::max_unavailable)
+                                              .minimum(0)
+                                              .pattern(kPercentage, kMaxPercentage)
+                                              .describe("How many pods may be unavailable during the update: a number, or a "
+                                                        "percentage, rounded down. Absent: 0."))
+                                     .add(field("maxSurge", &DeploymentRollingUpdate::max_surge)
+                                              .minimum(0)
+                                              .pattern(kPercentage, kMaxPercentage)
+                                              .describe("How many pods may exist beyond replicas during the update: a number, "
+                                                        "or a percentage, rounded up. Absent: 25%."));
   return kList;
 }
 
 const FieldList& field_list(const DeploymentStrategy*) {
-  static const FieldList kList =
-      FieldList("How pods are replaced, as in a Deployment.")
-          .add(field("type", &DeploymentStrategy::type)
-                   .describe("RollingUpdate: new pods come before old ones go. Recreate: all old pods go first. Absent: "
-                             "RollingUpdate."))
-          .add(field("rollingUpdate", &DeploymentStrategy::rolling_update)
-                   .nullable()
-                   .describe("How RollingUpdate proceeds. Not used with the type Recreate."));
+  static const FieldList kList = FieldList("How pods are replaced, as in a Deployment.")
+                                     .add(field("type", &DeploymentStrategy::type)
+                                              .describe("RollingUpdate: new pods are created before old ones are deleted. "
+                                                        "Recreate: all old pods are deleted first. Absent: RollingUpdate."))
+                                     .add(field("rollingUpdate", &DeploymentStrategy::rolling_update)
+                                              .nullable()
+                                              .describe("How RollingUpdate proceeds. Not used with the type Recreate."));
   return kList;
 }
 
 const FieldList& field_list(const LoginSetSpec*) {
   static const FieldList kList =
-      FieldList("The wanted state of a LoginSet.")
+      FieldList("The desired state of a LoginSet.")
           .add(field("controllerRef", &LoginSetSpec::controller_ref)
                    .required()
                    .immutable()
@@ -60,21 +59,21 @@ const FieldList& field_list(const LoginSetSpec*) {
           .add(field("authorizedKeysRefs", &LoginSetSpec::authorized_keys_refs)
                    .nullable()
                    .describe(
-                       "ConfigMaps with SSH public keys of users: each key is the name of a user, and its value has the "
-                       "format of authorized_keys. Of a user who is in several, the last one counts. A change of their data "
-                       "usually reaches running pods within seconds. A change of the list itself replaces the pods, "
+                       "ConfigMaps with SSH public keys of users: each key is the name of a user, and its value has the format "
+                       "of authorized_keys. If several ConfigMaps have keys of the same user, the last one counts. A change of "
+                       "their data usually reaches running pods within seconds. A change of the list itself replaces the pods, "
                        "which wait for their sessions. When set, AuthorizedKeysCommand in extraSshdConfig has no effect."))
           .add(field("extraSshdConfig", &LoginSetSpec::extra_sshd_config)
-                   .describe(
-                       "Lines for sshd_config. They win over the operator's own, which are UsePAM, X11Forwarding, Subsystem "
-                       "sftp, HostKey, and files that the image includes."))
+                   .describe("Lines for sshd_config. They take precedence over the operator's own, which are UsePAM, "
+                             "X11Forwarding, Subsystem sftp, HostKey, and files that the image includes."))
           .add(field("sssdConfRef", &LoginSetSpec::sssd_conf_ref)
                    .nullable()
                    .rule("has(self.name) && self.name != ''", "must not be empty", "name")
                    .describe("The Secret's key that holds sssd.conf, which says who users are. Absent: only the users that the "
                              "image has can log in."))
           .add(field("strategy", &LoginSetSpec::strategy)
-                   .describe("How pods are replaced when their template changes. A pod that goes waits for its SSH sessions."))
+                   .describe("How pods are replaced when their template changes. A pod that is to be deleted waits for its SSH "
+                             "sessions."))
           .add(field("service", &LoginSetSpec::service).describe("What to change in the Service of sshd."));
   return kList;
 }
@@ -83,10 +82,10 @@ const FieldList& field_list(const LoginSetStatus*) {
   static const FieldList kList =
       FieldList("The observed state of a LoginSet.")
           .add(field("replicas", &LoginSetStatus::replicas).always().describe("How many pods there are."))
-          .add(field("readyReplicas", &LoginSetStatus::ready_replicas).always().describe("How many are ready."))
+          .add(field("readyReplicas", &LoginSetStatus::ready_replicas).always().describe("How many pods are ready."))
           .add(field("observedGeneration", &LoginSetStatus::observed_generation)
                    .always()
-                   .describe("The generation of the LoginSet that the status speaks of."))
+                   .describe("The generation of the LoginSet that this status describes."))
           .add(field("conditions", &LoginSetStatus::conditions).always().describe("The state, by aspect."))
           .add(field("selector", &LoginSetStatus::selector)
                    .always()

@@ -35,9 +35,8 @@ const FieldList& field_list(const NodeSetSsh*) {
                    .has_default()
                    .describe("Whether sshd runs beside slurmd. Needs PrologFlags=Contain in slurm.conf."))
           .add(field("extraSshdConfig", &NodeSetSsh::extra_sshd_config)
-                   .describe(
-                       "Lines for sshd_config. They win over the operator's own, which are UsePAM, X11Forwarding, Subsystem "
-                       "sftp, HostKey, and files that the image includes."))
+                   .describe("Lines for sshd_config. They take precedence over the operator's own, which are UsePAM, "
+                             "X11Forwarding, Subsystem sftp, HostKey, and files that the image includes."))
           .add(field("sssdConfRef", &NodeSetSsh::sssd_conf_ref)
                    .nullable()
                    .describe("The Secret's key that holds sssd.conf, which says who users are. Absent: only the users that the "
@@ -52,7 +51,8 @@ const FieldList& field_list(const NodeSetPartition*) {
       FieldList("A Slurm partition of the NodeSet's name that holds its workers.")
           .add(field("enabled", &NodeSetPartition::enabled)
                    .has_default()
-                   .describe("Whether there is one. One that goes is kept, with State=DRAIN, until its jobs have ended."))
+                   .describe("Whether the partition exists. A partition that is removed is kept with State=DRAIN until its "
+                             "jobs have ended."))
           .add(field("config", &NodeSetPartition::config)
                    .one_line()
                    .describe("Options for its line in slurm.conf, such as \"State=UP Default=YES MaxTime=UNLIMITED\". One "
@@ -67,13 +67,12 @@ const FieldList& field_list(const RollingUpdate*) {
                    .has_default()
                    .minimum(1)
                    .pattern("^(100|[1-9][0-9]?)%$", 4)
-                   .describe(
-                       "How many workers may be unavailable meanwhile, those included that wait for their last job: a number "
-                       "of 1 or more, or a percentage from 1% to 100%, rounded up."))
+                   .describe("How many workers may be unavailable during the update, including those that wait for their last "
+                             "job: a number of 1 or more, or a percentage from 1% to 100%, rounded up."))
           .add(field("partition", &RollingUpdate::partition)
                    .minimum(0)
-                   .describe("A canary: workers whose ordinal is smaller keep the template before the newest, also when they "
-                             "are created anew."));
+                   .describe(
+                       "A canary: workers whose ordinal is smaller keep the previous template, also when they are recreated."));
   return kList;
 }
 
@@ -115,33 +114,35 @@ const FieldList& field_list(const UpdateStrategy*) {
 
 const FieldList& field_list(const DrainPolicy*) {
   static const FieldList kList =
-      FieldList("How long a worker that is to go waits for its jobs.")
+      FieldList("How long a worker that is to be deleted waits for its jobs.")
           .add(field("timeout", &DrainPolicy::timeout)
                    .required()
                    .rule("duration(self) >= duration('0s')", "must be 0s or more")
-                   .describe("How long, counted from its drain: 0s or more, such as 4h."))
+                   .describe("How long the worker waits, counted from its drain: 0s or more, such as 4h."))
           .add(field("onTimeout", &DrainPolicy::on_timeout)
                    .has_default()
-                   .describe("What is done then about jobs that still run there. Wait: an event names them. Requeue: those "
-                             "that can be requeued are, and the others are waited for; needs Slurm 26.05. Cancel: all are "
-                             "cancelled. A job that also runs on other nodes ends there too."));
+                   .describe(
+                       "What happens to jobs that still run there after the timeout. Wait: the worker waits on, and an event "
+                       "names the jobs. Requeue: those that can be requeued are, and the others are waited for; needs Slurm "
+                       "26.05. Cancel: all are cancelled. A job that also runs on other nodes ends there too."));
   return kList;
 }
 
 const FieldList& field_list(const ClaimRetentionPolicy*) {
-  static const FieldList kList = FieldList("What becomes of the claims made from volumeClaimTemplates.")
-                                     .add(field("whenDeleted", &ClaimRetentionPolicy::when_deleted)
-                                              .has_default()
-                                              .describe("When the NodeSet is deleted, and its workers are gone."))
-                                     .add(field("whenScaled", &ClaimRetentionPolicy::when_scaled)
-                                              .has_default()
-                                              .describe("When its worker is scaled in, and gone."));
+  static const FieldList kList =
+      FieldList("What happens to the claims made from volumeClaimTemplates.")
+          .add(field("whenDeleted", &ClaimRetentionPolicy::when_deleted)
+                   .has_default()
+                   .describe("What happens to the claims when the NodeSet is deleted and its workers no longer exist."))
+          .add(field("whenScaled", &ClaimRetentionPolicy::when_scaled)
+                   .has_default()
+                   .describe("What happens to the claims of a worker when it is scaled in and no longer exists."));
   return kList;
 }
 
 const FieldList& field_list(const NodeSetSpec*) {
   static const FieldList kList =
-      FieldList("The wanted state of a NodeSet.")
+      FieldList("The desired state of a NodeSet.")
           .add(field("controllerRef", &NodeSetSpec::controller_ref)
                    .required()
                    .immutable()
@@ -154,12 +155,10 @@ const FieldList& field_list(const NodeSetSpec*) {
                    .has_default()
                    .describe("StatefulSet: as many workers as replicas says. DaemonSet: one on each Kubernetes node that "
                              "matches nodeSelector, the required node affinity and the tolerations of template.spec."))
-          .add(
-              field("slurmd", &NodeSetSpec::slurmd)
-                  .schema_of(container_schema())
-                  .describe(
-                      "A core/v1 Container, merged over the operator's own container slurmd. Its limits are what Slurm is told "
-                      "of CPUs and memory. args are words of a shell."))
+          .add(field("slurmd", &NodeSetSpec::slurmd)
+                   .schema_of(container_schema())
+                   .describe("A core/v1 Container, merged over the operator's own container slurmd. Its limits are the CPUs "
+                             "and the memory that Slurm gets for the node. args are expanded by a shell."))
           .add(field("ssh", &NodeSetSpec::ssh).describe("sshd in the worker pods, for users with a job there."))
           .add(field("logfile", &NodeSetSpec::logfile)
                    .schema_of(container_schema())
@@ -168,9 +167,8 @@ const FieldList& field_list(const NodeSetSpec*) {
                    .schema_of(worker_template_schema())
                    .describe("What to add to the worker pods."))
           .add(field("extraConf", &NodeSetSpec::extra_conf)
-                   .describe("Key=Value pairs, separated by spaces, for `slurmd --conf`: what Slurm shall know of each worker. "
-                             "Features are "
-                             "added to the NodeSet's own."))
+                   .describe("Key=Value pairs, separated by spaces, for `slurmd --conf`: the parameters of each worker's node "
+                             "in Slurm. Features are added to the NodeSet's own."))
           .add(field("partition", &NodeSetSpec::partition)
                    .describe("A Slurm partition of the NodeSet's name that holds its workers."))
           .add(field("volumeClaimTemplates", &NodeSetSpec::volume_claim_templates)
@@ -190,9 +188,9 @@ const FieldList& field_list(const NodeSetSpec*) {
           .add(field("revisionHistoryLimit", &NodeSetSpec::revision_history_limit)
                    .has_default()
                    .minimum(0)
-                   .describe("How many past revisions to keep to go back to, beside those that workers use."))
+                   .describe("How many past revisions to keep for a rollback, besides those that workers use."))
           .add(field("persistentVolumeClaimRetentionPolicy", &NodeSetSpec::persistent_volume_claim_retention_policy)
-                   .describe("What becomes of the claims made from volumeClaimTemplates. Updates and replacements of workers "
+                   .describe("What happens to the claims made from volumeClaimTemplates. Updates and replacements of workers "
                              "never delete them."))
           .add(field("minReadySeconds", &NodeSetSpec::min_ready_seconds)
                    .minimum(0)
@@ -213,16 +211,16 @@ const FieldList& field_list(const NodeSetSpec*) {
           .add(field("workloadDisruptionProtection", &NodeSetSpec::workload_disruption_protection)
                    .has_default()
                    .describe("Whether workers are protected from eviction, by a PodDisruptionBudget."))
-          .add(field("workloadDisruptionPolicy", &NodeSetSpec::workload_disruption_policy)
-                   .has_default()
-                   .describe(
-                       "When workers are protected from eviction. Always: from their creation until they are drained and "
-                       "idle; autoscalers then remove none of their nodes unless these are cordoned. WhenBusy: while Slurm "
-                       "is seen to run jobs there, so a job that started within the last second or two can be lost."))
+          .add(
+              field("workloadDisruptionPolicy", &NodeSetSpec::workload_disruption_policy)
+                  .has_default()
+                  .describe("When workers are protected from eviction. Always: from their creation until they are drained and "
+                            "idle; autoscalers then remove a Kubernetes node with workers only if it is cordoned. WhenBusy: "
+                            "while Slurm reports jobs there, so a job that started within the last second or two can be lost."))
           .add(field("pruneSlurmNodeRecords", &NodeSetSpec::prune_slurm_node_records)
                    .has_default()
-                   .describe("With scalingMode DaemonSet: whether the Slurm node goes when its Kubernetes node is gone and "
-                             "Slurm has set it DOWN."))
+                   .describe("With scalingMode DaemonSet: whether the Slurm node is deleted when its Kubernetes node no longer "
+                             "exists and Slurm has set it DOWN."))
           .add(field("oversubscribeNode", &NodeSetSpec::oversubscribe_node)
                    .has_default()
                    .describe("Whether several workers may run on one Kubernetes node. Not meant for production."))
@@ -236,24 +234,28 @@ const FieldList& field_list(const NodeSetStatus*) {
   static const FieldList kList =
       FieldList("The observed state of a NodeSet.")
           .add(field("replicas", &NodeSetStatus::replicas).always().describe("How many pods there are."))
-          .add(field("updatedReplicas", &NodeSetStatus::updated_replicas).always().describe("How many of the newest revision."))
-          .add(field("readyReplicas", &NodeSetStatus::ready_replicas).always().describe("How many are ready."))
+          .add(field("updatedReplicas", &NodeSetStatus::updated_replicas)
+                   .always()
+                   .describe("How many pods have the newest revision."))
+          .add(field("readyReplicas", &NodeSetStatus::ready_replicas).always().describe("How many pods are ready."))
           .add(field("availableReplicas", &NodeSetStatus::available_replicas)
                    .always()
-                   .describe("How many have been ready for minReadySeconds."))
+                   .describe("How many pods have been ready for minReadySeconds."))
           .add(field("unavailableReplicas", &NodeSetStatus::unavailable_replicas)
                    .always()
                    .describe("How many of the pods are not available."))
-          .add(field("desired", &NodeSetStatus::desired).always().describe("How many are wanted."))
-          .add(field("slurmIdle", &NodeSetStatus::slurm_idle).always().describe("How many are IDLE in Slurm."))
+          .add(field("desired", &NodeSetStatus::desired).always().describe("How many workers are wanted."))
+          .add(field("slurmIdle", &NodeSetStatus::slurm_idle).always().describe("How many workers are IDLE in Slurm."))
           .add(field("slurmAllocated", &NodeSetStatus::slurm_allocated)
                    .always()
-                   .describe("How many are ALLOCATED or MIXED in Slurm."))
-          .add(field("slurmDown", &NodeSetStatus::slurm_down).always().describe("How many are DOWN in Slurm."))
-          .add(field("slurmDrain", &NodeSetStatus::slurm_drain).always().describe("How many have the DRAIN flag in Slurm."))
+                   .describe("How many workers are ALLOCATED or MIXED in Slurm."))
+          .add(field("slurmDown", &NodeSetStatus::slurm_down).always().describe("How many workers are DOWN in Slurm."))
+          .add(field("slurmDrain", &NodeSetStatus::slurm_drain)
+                   .always()
+                   .describe("How many workers have the DRAIN flag in Slurm."))
           .add(field("observedGeneration", &NodeSetStatus::observed_generation)
                    .always()
-                   .describe("The generation of the NodeSet that the status speaks of."))
+                   .describe("The generation of the NodeSet that this status describes."))
           .add(field("nodeSetHash", &NodeSetStatus::nodeset_hash)
                    .always()
                    .describe("The controller-revision-hash of the newest revision."))
@@ -264,8 +266,8 @@ const FieldList& field_list(const NodeSetStatus*) {
                    .describe("With pinToNode: the Kubernetes node of each ordinal."))
           .add(field("drainsToRestore", &NodeSetStatus::drains_to_restore)
                    .nullable()
-                   .describe(
-                       "Drains by others of Slurm nodes that get a new node record: their reasons, until they are restored."))
+                   .describe("Reasons of drains that others have set on Slurm nodes whose node record is being replaced. An "
+                             "entry is removed when its drain is restored."))
           .add(field("selector", &NodeSetStatus::selector)
                    .always()
                    .describe("The label selector of the pods, for autoscalers."));

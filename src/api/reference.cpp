@@ -167,13 +167,10 @@ std::string reference_index() {
   for (const Kind& kind : kinds()) out += "- [" + kind.kind + "](" + kind.plural + ".md): " + kind.fields->description() + "\n";
   out +=
       "\nEvery kind has the conditions `Ready`, `Progressing` and `Degraded`, so that `kubectl wait --for=condition=Ready` "
-      "works on each, "
-      "and `observedGeneration` in its status. Fields that this release accepts but does not act on are listed, when they "
-      "differ from "
-      "their default, in the condition `FieldsNotActedOn`.\n\nReferences are always to objects of the same namespace. What the "
-      "schema can "
-      "tell is refused when it is applied, with the path and what is allowed; what it cannot tell is reported in the "
-      "conditions.\n";
+      "works on each, and `observedGeneration` in its status. Fields that this release accepts but does not act on are listed, "
+      "when they differ from their default, in the condition `FieldsNotActedOn`.\n\nReferences are always to objects of the "
+      "same namespace. Values that the schema excludes are refused when the object is applied, with the path and the allowed "
+      "values. Other errors are reported in the conditions.\n";
   return out;
 }
 

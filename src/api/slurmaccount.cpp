@@ -35,15 +35,15 @@ Field default_qos(std::optional<std::string> Owner::*member) {
       .min_length(1)
       .pattern(kLowerName, kMaxName)
       .describe(
-          "The QOS of jobs that name none. It must be one that may be used here. When it is removed, that of the parent.");
+          "The QOS of jobs that name none. It must be one of the QOS that may be used here. When the field is removed, the "
+          "default QOS of the parent applies.");
 }
 
 template <class Owner>
 Field qos(std::optional<std::vector<std::string>> Owner::*member) {
-  return names(
-      "qos", member, kLowerName, 1,
-      "All QOS that may be used here, at least one. Jobs cannot use other QOS. When the field is removed, the QOS that "
-      "the parent may use.");
+  return names("qos", member, kLowerName, 1,
+               "All QOS that may be used here, at least one. Jobs cannot use other QOS. When the field is removed, the QOS of "
+               "the parent apply.");
 }
 
 Rule default_qos_is_allowed() {
@@ -97,7 +97,8 @@ const FieldList& field_list(const AssociationLimits*) {
                      "The number of pending and running jobs of the association and those below it."))
           .add(tres("grpTRES", &L::grp_tres, "The TRES of all running jobs together."))
           .add(tres("grpTRESMins", &L::grp_tres_mins, "The TRES minutes that all jobs may use."))
-          .add(tres("grpTRESRunMins", &L::grp_tres_run_mins, "The TRES minutes that all running jobs together may have left."))
+          .add(tres("grpTRESRunMins", &L::grp_tres_run_mins,
+                    "The TRES minutes that all running jobs together may still use up to their time limits."))
           .add(wall("grpWall", &L::grp_wall, "The total run time of all jobs."))
           .add(count("maxJobs", &L::max_jobs, "The number of running jobs of each user."))
           .add(
@@ -108,7 +109,7 @@ const FieldList& field_list(const AssociationLimits*) {
           .add(tres("maxTRESPerNode", &L::max_tres_per_node, "The TRES of a job on each node."))
           .add(wall("maxWallDurationPerJob", &L::max_wall_duration_per_job, "The run time of a job."))
           .add(count("minPrioThreshold", &L::min_prio_threshold,
-                     "The priority from which on a pending job reserves resources."));
+                     "The lowest priority at which a pending job reserves resources."));
   return kList;
 }
 
@@ -130,7 +131,7 @@ const FieldList& field_list(const SlurmAccountSpec*) {
                    .describe("The organization of the account, a text for people."))
           .add(names("coordinators", &S::coordinators, kName, 0,
                      "All users who may manage the account and those below it with sacctmgr. A user who does not exist yet is "
-                     "added when they exist."))
+                     "added as soon as the user exists."))
           .add(names("clusters", &S::clusters, kLowerName, 0,
                      "The names of the clusters in which the account is. Empty: all clusters of the Accounting, and those that "
                      "join later. An account is removed from a cluster that is removed here."))
@@ -158,12 +159,16 @@ const FieldList& field_list(const EntityStatus*) {
           .add(field("observedGeneration", &EntityStatus::observed_generation)
                    .always()
                    .describe("The generation of the object that this status describes."))
-          .add(field("ready", &EntityStatus::ready).always().describe("Whether Slurm has it as declared here."))
+          .add(field("ready", &EntityStatus::ready)
+                   .always()
+                   .describe("Whether Slurm has the account, user or association as declared here."))
           .add(field("created", &EntityStatus::created)
-                   .describe("Whether Slurm has had it since this object owns it. Absent: the object owns nothing yet."))
+                   .describe("Whether Slurm has had the account, user or association since this object has owned it. Absent: "
+                             "the object owns nothing yet."))
           .add(field("applied", &EntityStatus::applied)
                    .describe("The settings that this object has made in Slurm, by the names of sacctmgr. A setting of an "
-                             "association has its place before it: \"physics@site: GrpTRES/cpu\". Wall times are in minutes."))
+                             "association is prefixed with the account and the cluster: \"physics@site: GrpTRES/cpu\". Wall "
+                             "times are in minutes."))
           .add(field("conditions", &EntityStatus::conditions).always().describe("The conditions of the object."));
   return kList;
 }

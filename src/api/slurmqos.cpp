@@ -56,7 +56,7 @@ const FieldList& field_list(const QosLimits*) {
           .add(tres("grpTRESMins", &QosLimits::grp_tres_mins,
                     "The TRES minutes that all jobs may use. Slurm ends running jobs when they are used up."))
           .add(follows("grpTRESRunMins", &QosLimits::grp_tres_run_mins,
-                       "The TRES minutes that all running jobs together may have left."))
+                       "The TRES minutes that all running jobs together may still use up to their time limits."))
           .add(wall("grpWall", &QosLimits::grp_wall, "The total run time of all jobs."))
           .add(count("maxJobsAccruePerAccount", &QosLimits::max_jobs_accrue_per_account,
                      "The number of pending jobs of an account that gain priority by age."))
@@ -75,12 +75,12 @@ const FieldList& field_list(const QosLimits*) {
           .add(follows("maxTRESPerNode", &QosLimits::max_tres_per_node, "The TRES of a job on each node."))
           .add(follows("maxTRESPerUser", &QosLimits::max_tres_per_user, "The TRES of all running jobs of a user."))
           .add(follows("maxTRESRunMinsPerAccount", &QosLimits::max_tres_run_mins_per_account,
-                       "The TRES minutes that all running jobs of an account together may have left."))
+                       "The TRES minutes that all running jobs of an account together may still use up to their time limits."))
           .add(follows("maxTRESRunMinsPerUser", &QosLimits::max_tres_run_mins_per_user,
-                       "The TRES minutes that all running jobs of a user together may have left."))
+                       "The TRES minutes that all running jobs of a user together may still use up to their time limits."))
           .add(wall("maxWallDurationPerJob", &QosLimits::max_wall_duration_per_job, "The run time of a job."))
           .add(count("minPrioThreshold", &QosLimits::min_prio_threshold,
-                     "The priority from which on a pending job reserves resources."))
+                     "The lowest priority at which a pending job reserves resources."))
           .add(follows("minTRESPerJob", &QosLimits::min_tres_per_job, "The least TRES that a job must request."));
   return kList;
 }
@@ -132,10 +132,9 @@ const FieldList& field_list(const SlurmQosSpec*) {
                              "PreemptExemptTime in slurm.conf."))
           .add(field("limits", &SlurmQosSpec::limits).describe("Limits on jobs."))
           .add(field("config", &SlurmQosSpec::config)
-                   .describe(
-                       "A QOS in the JSON of slurmrestd, in the spelling of any data_parser, or of the one in "
-                       "configVersion. If it has an unknown member, or a field that is also set above, nothing is written, "
-                       "and the condition Synced names it."))
+                   .describe("A QOS in the JSON of slurmrestd, in the spelling of any data_parser, or of the one in "
+                             "configVersion. If it has an unknown member, or a field that the spec also sets, nothing is "
+                             "written, and the condition Synced names that member or field."))
           .add(field("configVersion", &SlurmQosSpec::config_version)
                    .pattern(R"(^(v0\.0\.4[0-6])?$)", kMaxValue)
                    .describe("The data_parser that spelled config: v0.0.40 to v0.0.46. Empty: any."))
@@ -171,7 +170,7 @@ const FieldList& field_list(const CapacityLimitStatus*) {
                    .describe("What was counted when value or lowerSince was last set: all, partition(NAME)."))
           .add(field("lowerSince", &CapacityLimitStatus::lower_since)
                    .describe(
-                       "The time since which the expression has been lower than the value in force. It falls after 30 s."));
+                       "Since when the expression has been lower than the value in force. After 30 s the value is lowered."));
   return kList;
 }
 

@@ -49,7 +49,7 @@ std::string in_name(std::string_view username, std::size_t room) {
 
 const FieldList& field_list(const TokenSpec*) {
   static const FieldList kList =
-      FieldList("The wanted state of a Token.")
+      FieldList("The desired state of a Token.")
           .add(field("jwtKeyRef", &TokenSpec::jwt_key_ref)
                    .rule("has(self.name) && self.name != ''", "must not be empty", "name")
                    .describe("The Secret's key that holds the auth/jwt key (HS256) of the cluster. For a key that the operator "
@@ -57,11 +57,8 @@ const FieldList& field_list(const TokenSpec*) {
                              "the Secret <controller>-jwt-key and the key jwt.key. Cannot be changed."))
           .add(field("jwtHs256KeyRef", &TokenSpec::jwt_hs256_key_ref)
                    .rule("has(self.name) && self.name != ''", "must not be empty", "name")
-                   .describe("The old name of jwtKeyRef, which wins when both are given."))
-          .add(field("username", &TokenSpec::username)
-                   .required()
-                   .min_length(1)
-                   .describe("The Slurm user for whom the token speaks."))
+                   .describe("Deprecated: the old name of jwtKeyRef. If both are set, jwtKeyRef takes precedence."))
+          .add(field("username", &TokenSpec::username).required().min_length(1).describe("The Slurm user of the token."))
           .add(field("lifetime", &TokenSpec::lifetime)
                    .rule("duration(self) >= duration('10s')", "must be 10s or more")
                    .describe("How long a token is valid: 10s or more. Absent: 15m. It is renewed after four fifths of it."))
@@ -70,11 +67,10 @@ const FieldList& field_list(const TokenSpec*) {
                    .describe("Whether the token is renewed. If not, the Secret is immutable."))
           .add(field("secretRef", &TokenSpec::secret_ref)
                    .rule("has(self.name) && self.name != ''", "must not be empty", "name")
-                   .describe(
-                       "The Secret to write, and its key. Absent: <name>-jwt-<username>, and SLURM_JWT. Where username "
-                       "cannot end the name of a Secret (jane.doe@corp.example), what is readable of it and a hash take its "
-                       "place: <name>-jwt-jane-doe-corp-example-<hash>. A Secret in which the token was before is deleted "
-                       "when there is a token in the new one."))
+                   .describe("The Secret to write, and its key. Absent: <name>-jwt-<username>, and SLURM_JWT. If username "
+                             "cannot be part of a Secret's name (jane.doe@corp.example), its valid characters and a hash "
+                             "replace it: <name>-jwt-jane-doe-corp-example-<hash>. When the Secret changes, the previous one "
+                             "is deleted as soon as the new one has a token."))
           .rule("has(self.jwtKeyRef) || has(self.jwtHs256KeyRef)", "required", "jwtKeyRef")
           .rule(jwt_key_unchanged());
   return kList;
@@ -85,7 +81,7 @@ const FieldList& field_list(const TokenStatus*) {
       FieldList("The observed state of a Token.")
           .add(field("observedGeneration", &TokenStatus::observed_generation)
                    .always()
-                   .describe("The generation of the Token that the status speaks of."))
+                   .describe("The generation of the Token that this status describes."))
           .add(field("issuedAt", &TokenStatus::issued_at).always().describe("When the current token was issued."))
           .add(field("conditions", &TokenStatus::conditions).always().describe("The state, by aspect."));
   return kList;
@@ -93,7 +89,9 @@ const FieldList& field_list(const TokenStatus*) {
 
 const FieldList& field_list(const Token*) {
   static const FieldList kList =
-      FieldList("A Token is a Slurm JWT for one user, kept fresh in a Secret, which has the Token's labels and annotations.")
+      FieldList(
+          "A Token is a Slurm JWT for one user. The operator keeps it in a Secret, with the labels and annotations of the "
+          "Token, and renews it.")
           .add(field("spec", &Token::spec))
           .add(field("status", &Token::status))
           // The name becomes the value of a label of the Secret. Like name_is_label(), the rule applies only to new objects.

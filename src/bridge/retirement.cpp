@@ -38,9 +38,9 @@ void Retirement::tell(const Left& left) {
   const std::string told = left.slurm_away + "\n" + names;
   if (told == std::exchange(told_, told)) return;
   if (left.slurm_away.empty())
-    return log_.info("the bridge waits for these to end", {{"count", left.names.size()}, {"first", names}});
+    return log_.info("slurm-bridge waits for these to end", {{"count", left.names.size()}, {"first", names}});
   log_.warn(
-      "Slurm does not answer, so what the bridge has left there is not known: bring slurmrestd back, or clean up by hand and "
+      "Slurm does not answer, so it is unknown what slurm-bridge still has there. Restore slurmrestd, or clean up by hand and "
       "uninstall the release",
       {{"count", left.names.size()}, {"first", names}, {"reason", left.slurm_away}});
 }

@@ -34,14 +34,12 @@ constexpr std::size_t kWorkerLogs = 20;
 constexpr std::string_view kHelmRelease = "helm.sh/release.v1";
 constexpr std::string_view kServiceAccountToken = "kubernetes.io/service-account-token";
 constexpr std::string_view kIntroduction =
-    "A support bundle of `kubectl slurm`.\n\n"
-    "resources/  the cluster's resources, what was made of them, pods, nodes and events\n"
-    "logs/       of the operator, slurmctld, slurmrestd, slurmdbd, login pods, and of workers that are not ready\n"
-    "slurm/      nodes and jobs, as Slurm told them\n"
-    "status.*    what `kubectl slurm status` shows\n\n"
-    "Of Secrets it has names, the names of their keys, sizes, and hashes with a salt that nobody knows. Values of\n"
-    "environment variables, and what looks like a password, a token or a private key, are replaced by \"(redacted)\".\n"
-    "Names of users, hosts, jobs and images are in it. Look at it before you pass it on.\n";
+    "A support bundle of `kubectl slurm`.\n\nresources/  the cluster's resources, the objects that were made from them, pods, "
+    "nodes and events\nlogs/       of the operator, slurmctld, slurmrestd, slurmdbd, login pods, and of workers that are not "
+    "ready\nslurm/      nodes and jobs, as Slurm reports them\nstatus.*    what `kubectl slurm status` shows\n\nOf Secrets it "
+    "has names, the names of their keys, sizes, and hashes with a salt that nobody knows. Values of\nenvironment variables, "
+    "and what looks like a password, a token or a private key, are replaced by \"(redacted)\".\nNames of users, hosts, jobs "
+    "and images are in it. Look at it before you pass it on.\n";
 
 std::string lowercase(std::string text) {
   std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });

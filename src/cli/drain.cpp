@@ -88,12 +88,12 @@ class DrainWait {
 
   int run(core::Duration timeout) {
     const core::MonoTime begun = api_.clock().mono();
-    const std::string stays = fmt::format("The drain stays; it ends with `kubectl slurm resume {}`.", list_of_names());
+    const std::string stays = fmt::format("The drain remains. To end it, run `kubectl slurm resume {}`.", list_of_names());
     while (true) {
       const auto pods = read_workers(api_, context_.one_ns());
       if (!pods && !may_pass(pods.error())) return context_.fail(pods.error());
       if (!pods && pods.error().code != core::ErrorCode::kCancelled && !std::exchange(away_, true))
-        context_.note("cannot look, trying again: " + pods.error().message);
+        context_.note("cannot read the state, trying again: " + pods.error().message);
       if (pods) {
         away_ = false;
         look(*pods);
@@ -215,7 +215,7 @@ int run_drain(const DrainArguments& given, Context& context) {
     }
     const auto done = (*api)->patch(kube::resources::kPod, pod->meta.key(), kube::PatchType::kMerge, drain_patch(*pod, reason));
     if (!done) return context.fail(done.error().with(pod->meta.name));
-    context.note(pod->meta.name + ": the operator is asked to drain it in Slurm, " + reason);
+    context.note(pod->meta.name + ": requested the drain in Slurm from the operator, reason: " + reason);
   }
   if (!given.wait) return kDone;
   return DrainWait(context, **api, *targets).run(seconds(given.timeout));
@@ -234,8 +234,8 @@ std::vector<std::string> causes_of_host(const ResumeFacts& facts) {
   if (facts.host->unschedulable) out.push_back(fmt::format("Kubernetes node {0} is cordoned (kubectl uncordon {0})", name));
   for (const kube::Taint& taint : facts.host->taints) {
     if (std::ranges::find(api::kDrainTaints, taint.key) != api::kDrainTaints.end())
-      out.push_back(
-          fmt::format("Kubernetes node {} has the taint {}, by which another program announces that it goes", name, taint.key));
+      out.push_back(fmt::format(
+          "Kubernetes node {} has the taint {}, by which another program announces the removal of the node", name, taint.key));
   }
   return out;
 }
@@ -331,8 +331,9 @@ core::Result<std::vector<kube::PodPtr>> select_workers(const std::vector<std::st
                           fmt::format("{} is the Slurm node of several workers: {}. Name their pods.", name,
                                       core::compress_hostlist(names_of(named))));
       if (take(named) || take(on_host(name))) continue;
-      return core::fail(core::ErrorCode::kNotFound,
-                        fmt::format("{} is no worker, no Slurm node of one, and no Kubernetes node with one", name));
+      return core::fail(
+          core::ErrorCode::kNotFound,
+          fmt::format("{} is neither a worker, nor the Slurm node of a worker, nor a Kubernetes node with workers", name));
     }
   }
   return out;
@@ -379,9 +380,10 @@ DrainJudgement judge_drain(const kube::PodRecord& pod, const SlurmFacts& slurm, 
     out.verdict = Verdict::kOver;
     return out;
   }
-  return {Verdict::kUnsure, fmt::format("its pod shows {}{}, which may be of before this drain, and Slurm cannot be asked: {}",
-                                        state_text(said.word->state),
-                                        said.word->reason.empty() ? "" : " (" + said.word->reason + ")", slurm.why_not)};
+  return {Verdict::kUnsure,
+          fmt::format("its pod shows {}{}, which may be older than this drain, and Slurm cannot be queried: {}",
+                      state_text(said.word->state), said.word->reason.empty() ? "" : " (" + said.word->reason + ")",
+                      slurm.why_not)};
 }
 
 std::string cordon_reason(std::string_view user, std::string_view text) {
@@ -404,7 +406,7 @@ ResumeJudgement judge_resume(const kube::PodRecord& pod, const ResumeFacts& fact
   std::vector<std::string> causes = causes_of_host(facts);
   if (pod.meta.terminating()) causes.emplace_back("its pod is being deleted");
   if (slinky::is_true(pod.meta.annotation(api::kAnnotationPodCordonRequested)))
-    causes.push_back(fmt::format("the annotation {0} of its pod asks for that as well (kubectl -n {1} annotate pod {2} {0}-)",
+    causes.push_back(fmt::format("the annotation {0} of its pod also requires the drain (kubectl -n {1} annotate pod {2} {0}-)",
                                  api::kAnnotationPodCordonRequested, pod.meta.ns, pod.meta.name));
   const auto word = slurm_word(pod);
   const bool drained = word && (word->state.has("DRAIN") || word->state.base == "DOWN" || word->state.has("FAIL"));
@@ -413,7 +415,7 @@ ResumeJudgement judge_resume(const kube::PodRecord& pod, const ResumeFacts& fact
   const bool own = is_own_cordon(pod, owner.why) || (!out.remove && owner.why.starts_with(kReasonBegins));
   if (owner.others) {
     causes.push_back(fmt::format(
-        "Slurm has it {}, by {}{}. Whoever is sure that this is over ends it with: {} update nodename={} state=resume",
+        "in Slurm it is {}, set by {}{}. If you are sure that it can serve again, run: {} update nodename={} state=resume",
         state_text(word->state), owner.who, word->reason.empty() ? "" : " (" + word->reason + ")", facts.scontrol,
         slinky::slurm_node_name(pod)));
   } else if (drained && causes.empty() && !own && !is_over_with_host(pod, facts, owner.why)) {
@@ -422,17 +424,18 @@ ResumeJudgement judge_resume(const kube::PodRecord& pod, const ResumeFacts& fact
   }
   if (!causes.empty()) {
     out.refused = true;
-    out.message = out.remove ? "the drain of its pod is taken back, but it stays out of service: " : "stays out of service: ";
+    out.message = out.remove ? "the drain of its pod is removed, but it stays out of service: " : "stays out of service: ";
     for (const std::string& cause : causes) out.message += (&cause == &causes.front() ? "" : "; ") + cause;
   } else if (!drained && !out.remove) {
     out.message = "is not drained";
   } else if (!facts.host_unread.empty()) {
     out.message = fmt::format(
-        "the drain of its pod is taken back; whether Kubernetes node {} is cordoned, which would keep it drained, cannot be "
-        "read: {}",
+        "the drain of its pod is removed; whether Kubernetes node {} is cordoned, which would keep it drained, cannot be read: "
+        "{}",
         pod.node_name, facts.host_unread);
   } else if (!facts.scales_in.empty()) {
-    out.message = fmt::format("resumed, unless it is one of those that go: NodeSet {} is being scaled in", facts.scales_in);
+    out.message = fmt::format("resumed, unless it is one of the workers that are scaled in: NodeSet {} is being scaled in",
+                              facts.scales_in);
   } else {
     out.message = "resumed";
   }
@@ -447,7 +450,7 @@ Command drain_command() {
         ->required();
     app.add_option("--reason", given->reason, "Shown in Slurm, with your name");
     app.add_flag("--wait", given->wait, "Wait until the last job has ended");
-    add_timeout(app, given->timeout, "With --wait: at most so long");
+    add_timeout(app, given->timeout, "With --wait: the longest time to wait");
     return [given](Context& context) -> int { return run_drain(*given, context); };
   };
   return {.path = "drain",
@@ -459,10 +462,11 @@ Command drain_command() {
 Command resume_command() {
   const auto declare = [](CLI::App& app) -> Run {
     auto words = std::make_shared<std::vector<std::string>>();
-    app.add_option("WORKER", *words, "As of drain")->required();
+    app.add_option("WORKER", *words, "The same names as for drain")->required();
     return [words](Context& context) -> int { return run_resume(*words, context); };
   };
-  return {.path = "resume", .about = "Take back a drain of kubectl slurm", .names = Names::kWorkers, .declare = declare};
+  return {
+      .path = "resume", .about = "End a drain that was made with kubectl slurm", .names = Names::kWorkers, .declare = declare};
 }
 
 }  // namespace cli

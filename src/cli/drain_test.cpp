@@ -47,7 +47,7 @@ TEST(Drain, WorkersAreNamedByPodSlurmNodeHostlistOrKubernetesNode) {
   EXPECT_THAT(selected({"cpu-[0-1]", "cpu-0"}), ElementsAre("cpu-0", "cpu-1"));
   EXPECT_THAT(selected({"node/kube-1"}), ElementsAre("cpu-0", "cpu-1"));
   EXPECT_THAT(selected({"kube-2"}), ElementsAre("gpu-0"));
-  EXPECT_THAT(selected({"cpu-0", "cpu-7"}), ElementsAre(HasSubstr("cpu-7 is no worker")));
+  EXPECT_THAT(selected({"cpu-0", "cpu-7"}), ElementsAre(HasSubstr("cpu-7 is neither a worker")));
   EXPECT_THAT(selected({"node/none"}), ElementsAre(HasSubstr("no worker is on Kubernetes node none")));
 }
 
@@ -134,7 +134,7 @@ TEST(Drain, WithoutSlurmOnlyThisDrainsReasonIsBelieved) {
        {"slurm-operator: drained by bob", "slurm-operator: NodeSet hpc/cpu is being updated", "bad disk", ""}) {
     const auto judgement = judged({"Idle", "Drain"}, other);
     EXPECT_EQ(judgement.verdict, Verdict::kUnsure) << other;
-    EXPECT_THAT(judgement.message, HasSubstr("Slurm cannot be asked: no RestApi"));
+    EXPECT_THAT(judgement.message, HasSubstr("Slurm cannot be queried: no RestApi"));
   }
   EXPECT_EQ(judged({"Down"}, "bad disk").verdict, Verdict::kUnsure);
   EXPECT_EQ(judged({}, "").verdict, Verdict::kNoNode);

@@ -353,7 +353,7 @@ TEST_P(AccountsTest, WhyJobsDoNotWait) {
   EXPECT_THAT(err, HasSubstr("slurmdbd did not answer whether it ended"));
   EXPECT_EQ(run({"why", "7_9", "-n", "hpc"}), kFailed);
   EXPECT_EQ(run({"why", "x", "-n", "hpc"}), kUsage);
-  EXPECT_THAT(err, HasSubstr("\"x\" is no job"));
+  EXPECT_THAT(err, HasSubstr("\"x\" is not the number of a job"));
   EXPECT_EQ(run({"why", "-n", "hpc"}), kUsage);
 }
 
@@ -419,7 +419,7 @@ TEST_F(DrainProgramTest, DrainWaitsForTheLastJob) {
   EXPECT_EQ(annotation(kCordonAnnotation), "true");
   EXPECT_THAT(annotation("nodeset.slinky.slurm.net/pod-cordon-reason"), HasSubstr(": bad disk"));
   EXPECT_THAT(err, HasSubstr("cpu-0: waits for Slurm to drain it\ncpu-0: draining\ncpu-0: drained\n"));
-  EXPECT_THAT(err, HasSubstr("cpu-0: the operator is asked to drain it in Slurm"));
+  EXPECT_THAT(err, HasSubstr("cpu-0: requested the drain in Slurm from the operator"));
   EXPECT_EQ(run({"drain", "-n", "hpc", "cpu-0"}), kDone);
   EXPECT_THAT(err, HasSubstr("has been drained before"));
   EXPECT_EQ(run({"resume", "-n", "hpc", "cpu-0"}), kDone) << err;
@@ -430,10 +430,10 @@ TEST_F(DrainProgramTest, AnEarlierDrainOnThePodIsNotBelieved) {
   put_worker({"Idle", "Drain"}, "slurm-operator: drained by somebody earlier");
   EXPECT_EQ(run({"drain", "-n", "hpc", "cpu-0", "--wait", "--timeout", "30s"}), kNotYet);
   EXPECT_THAT(err, Not(HasSubstr("cpu-0: drained\n")));
-  EXPECT_THAT(err, HasSubstr("which may be of before this drain, and Slurm cannot be asked"));
+  EXPECT_THAT(err, HasSubstr("which may be older than this drain, and Slurm cannot be queried"));
   // Without --timeout, the wait still ends.
   EXPECT_EQ(run({"drain", "-n", "hpc", "cpu-0", "--wait"}), kNotYet);
-  EXPECT_THAT(err, HasSubstr("The drain stays"));
+  EXPECT_THAT(err, HasSubstr("The drain remains"));
   // The pod shows the same reason until the operator ends the earlier drain.
   put_worker({"Idle", "Drain"}, shown_reason());
   loop.after(5s, [&] { put_worker({"Mixed"}, ""); });
@@ -457,16 +457,16 @@ TEST_F(DrainProgramTest, AnExternalSlurmctldHasNoPodToRunCommandsIn) {
     object["spec"]["externalConfig"] = {{"host", "ctl.example.com"}, {"port", 6817}};
   });
   EXPECT_EQ(run({"resume", "-n", "hpc", "cpu-0"}), kRefused);
-  EXPECT_THAT(err, HasSubstr("ends it with: scontrol update nodename=cpu-0 state=resume"));
+  EXPECT_THAT(err, HasSubstr("run: scontrol update nodename=cpu-0 state=resume"));
 }
 
 TEST_F(DrainProgramTest, ADrainStaysWhenWaitingEnds) {
   EXPECT_EQ(run({"drain", "-n", "hpc", "cpu-0", "--wait", "--timeout", "20s"}), kNotYet);
-  EXPECT_THAT(err, HasSubstr("The drain stays; it ends with `kubectl slurm resume cpu-0`"));
+  EXPECT_THAT(err, HasSubstr("The drain remains. To end it, run `kubectl slurm resume cpu-0`"));
   EXPECT_EQ(annotation(kCordonAnnotation), "true");
   patience = 1500ms;
   EXPECT_EQ(run({"drain", "-n", "hpc", "cpu-0", "--wait"}), kInterrupted);
-  EXPECT_THAT(err, HasSubstr("interrupted. The drain stays"));
+  EXPECT_THAT(err, HasSubstr("interrupted. The drain remains"));
   EXPECT_EQ(annotation(kCordonAnnotation), "true");
 }
 
@@ -524,9 +524,9 @@ TEST_F(RolloutProgramTest, AnApiServerThatIsAwayForAMomentIsToldOnce) {
   loop.after(5s, [&] { kube.set_listening(false); });
   loop.after(60s, [&] { kube.set_listening(true); });
   EXPECT_EQ(run({"rollout", "status", "cpu", "-n", "hpc", "--timeout", "5m"}), kNotYet);
-  const auto first = err.find("cannot look, trying again: ");
+  const auto first = err.find("cannot read the state, trying again: ");
   ASSERT_NE(first, std::string::npos) << err;
-  EXPECT_EQ(err.find("cannot look", first + 1), std::string::npos) << err;
+  EXPECT_EQ(err.find("cannot read the state", first + 1), std::string::npos) << err;
 }
 
 TEST_F(RolloutProgramTest, WithoutTheRightToLookItEnds) {
@@ -587,7 +587,7 @@ struct ReleaseProgramTest : ProgramTest {
 TEST_F(ReleaseProgramTest, IsRefusedWhileTheOperatorLeads) {
   put_lease(core::format_rfc3339_micro(loop.clock().wall()));
   EXPECT_EQ(run({"release", "slurm", "-n", "hpc", "--yes"}), kRefused);
-  EXPECT_THAT(err, HasSubstr("the operator leads"));
+  EXPECT_THAT(err, HasSubstr("the operator is active"));
   EXPECT_THAT(err, HasSubstr("scale deployment/slurm-operator --replicas=0"));
   EXPECT_EQ(finalizers().size(), 2U);
 }

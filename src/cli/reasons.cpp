@@ -37,7 +37,7 @@ constexpr auto kReasons = std::to_array<Entry>({
      {"A job that it depends on ended in a way that can never satisfy its --dependency.",
       "It never starts as it is: change the dependency with `scontrol update job`, or cancel it."}},
     {"BeginTime", {"It is not to start before a time, which --begin, cron or a requeue has set.", ""}},
-    {"JobHeldUser", {"Its user holds it.", "`scontrol release` lets it go."}},
+    {"JobHeldUser", {"Its user holds it.", "`scontrol release` releases it."}},
     {"JobHeldAdmin",
      {"An administrator or coordinator holds it, or its priority is 0.", "Only they can release it: ask them."}},
     {"JobHoldMaxRequeue",

@@ -74,7 +74,7 @@ void take_finalizer(const kube::Resource& resource, const Json& object, std::str
   plan.steps.push_back(
       {resource,
        meta,
-       "take off the finalizer " + std::string(finalizer),
+       "remove the finalizer " + std::string(finalizer),
        {{"metadata", {{"uid", meta.uid}, {"resourceVersion", meta.resource_version}, {"finalizers", std::move(rest)}}}}});
 }
 
@@ -89,10 +89,8 @@ void take_annotations(const kube::Resource& resource, const Json& object, const 
     list += (list.empty() ? "" : ", ") + std::string(name);
   }
   if (gone.empty()) return;
-  plan.steps.push_back({resource,
-                        meta,
-                        "take off the annotation " + list,
-                        {{"metadata", {{"uid", meta.uid}, {"annotations", std::move(gone)}}}}});
+  plan.steps.push_back(
+      {resource, meta, "remove the annotation " + list, {{"metadata", {{"uid", meta.uid}, {"annotations", std::move(gone)}}}}});
 }
 
 bool belongs(const Json& object, const std::string& controller) {
@@ -110,8 +108,8 @@ std::string what_ends(const ReleaseFacts& facts, const kube::ObjectMeta& control
   for (const Json* object : objects) {
     if (kube::parse_meta(*object).terminating())
       return fmt::format(
-          "{} {} is being deleted, and would go at once without its finalizer, with the jobs that run there. Let the operator "
-          "finish the deletion first, which waits for jobs.",
+          "{} {} is being deleted. Without its finalizer it would be removed at once, with the jobs that run there. Let the "
+          "operator finish the deletion first, which waits for jobs.",
           core::get_string(*object, {"kind"}), kube::key_of(*object).name);
   }
   return "";
@@ -138,8 +136,8 @@ void note_backups(const Json& controller, ReleasePlan& plan) {
   if (!read || slinky::backups_of(*read) == 0) return;
   const kube::Key key = kube::key_of(controller);
   plan.notes.push_back(
-      fmt::format("StatefulSet {0} stays. The Go operator does not know it, and its slurmctlds take over by themselves. Before "
-                  "that operator starts: kubectl -n {1} delete statefulset {0}",
+      fmt::format("StatefulSet {0} is kept. The Go operator does not know it, and its slurmctlds take over by themselves. "
+                  "Before that operator starts: kubectl -n {1} delete statefulset {0}",
                   slinky::backup_object_name(key.name), key.ns));
 }
 
@@ -193,19 +191,19 @@ int run_release(Context& context, const std::string& name, bool dry_run, bool ye
   if (!facts) return context.fail(facts.error());
   const ReleasePlan plan = plan_release(*facts, remove_budget);
   for (const ReleaseStep& step : plan.steps) context.out(line_of(step) + "\n");
-  if (plan.steps.empty()) context.out("nothing of this operator is left to take off\n");
+  if (plan.steps.empty()) context.out("nothing of this operator is left to remove\n");
   for (const std::string& note : plan.notes) context.note("note: " + note);
   const auto runs = look_for_operator(**api, key.ns);
   if (!runs) return context.fail(runs.error());
   if (!runs->empty()) {
     return context.refuse(*runs +
-                          ". It would put back what is taken off. Stop it first, and wait until its pods are gone:\n"
-                          "  kubectl -n NAMESPACE scale deployment/slurm-operator --replicas=0");
+                          ". It would restore what is removed. Stop it first, and wait until its pods are gone:\n  kubectl -n "
+                          "NAMESPACE scale deployment/slurm-operator --replicas=0");
   }
   if (!plan.refusal.empty()) return context.refuse(plan.refusal);
   if (dry_run || plan.steps.empty()) return kDone;
-  if (!yes && !context.confirm("Give cluster " + key.str() + " back?"))
-    return context.refuse("nobody said yes. --yes says it.");
+  if (!yes && !context.confirm("Release cluster " + key.str() + "?"))
+    return context.refuse("not confirmed. Confirm with --yes.");
   for (const ReleaseStep& step : plan.steps) {
     core::Result<void> done;
     if (step.patch.is_null()) {
@@ -216,11 +214,11 @@ int run_release(Context& context, const std::string& name, bool dry_run, bool ye
       if (!written && written.error().code != core::ErrorCode::kNotFound) done = std::unexpected(written.error());
     }
     if (!done) {
-      context.note("not all of it was done. Run the same command again.");
+      context.note("not all steps were done. Run the same command again.");
       return context.fail(done.error().with(line_of(step)));
     }
   }
-  context.note("Cluster " + key.str() + " is given back. What runs, keeps running.");
+  context.note("Cluster " + key.str() + " is released. What runs keeps running.");
   return kDone;
 }
 
@@ -244,13 +242,13 @@ std::string operator_runs(const std::vector<Json>& pods, const std::vector<Json>
     const bool known = std::ranges::any_of(pods, [&](const Json& one) { return kube::key_of(one) == kube::Key{key.ns, pod}; });
     if (!known && key.name != api::kOperatorName) continue;
     if (elsewhere.contains(key.ns + "/" + pod)) continue;
-    return fmt::format("the operator leads: Lease {} is held by {}", key.str(), holder);
+    return fmt::format("the operator is active: Lease {} is held by {}", key.str(), holder);
   }
   for (const Json& pod : pods) {
     const kube::Key key = kube::key_of(pod);
     const std::string phase = core::get_string(pod, {"status", "phase"});
     if (phase == "Succeeded" || phase == "Failed" || go.contains(key.ns) || elsewhere.contains(key.str())) continue;
-    return fmt::format("pod {} of the operator is there", key.str());
+    return fmt::format("pod {} of the operator exists", key.str());
   }
   return "";
 }
@@ -268,12 +266,11 @@ ReleasePlan plan_release(const ReleaseFacts& facts, bool remove_budget) {
     if (its.name != slinky::workers_pdb_name(meta.name)) continue;
     if (remove_budget) {
       plan.steps.push_back(
-          {kube::resources::kPodDisruptionBudget, its, "delete it: nothing keeps workers from eviction any more", {}});
+          {kube::resources::kPodDisruptionBudget, its, "delete it: nothing protects workers from eviction any more", {}});
     } else {
       plan.notes.push_back(
-          fmt::format("PodDisruptionBudget {} stays: it keeps workers that run jobs from eviction, and the Go operator takes "
-                      "it over. If no "
-                      "operator follows, delete it, or use --remove-budget.",
+          fmt::format("PodDisruptionBudget {} is kept: it protects workers that run jobs from eviction, and the Go operator "
+                      "takes it over. If no operator follows, delete it, or use --remove-budget.",
                       its.name));
     }
   }
@@ -304,15 +301,16 @@ Command release_command() {
     };
     auto given = std::make_shared<Arguments>();
     app.add_option("CLUSTER", given->name, "The Controller")->required();
-    app.add_flag("--dry-run", given->dry_run, "Say what would be done, and do nothing");
-    app.add_flag("--yes,-y", given->yes, "Do not ask");
-    app.add_flag("--remove-budget", given->remove_budget, "Delete the workers' PodDisruptionBudget too: no operator follows");
+    app.add_flag("--dry-run", given->dry_run, "Print what would be done, and change nothing");
+    app.add_flag("--yes,-y", given->yes, "Do not ask for confirmation");
+    app.add_flag("--remove-budget", given->remove_budget,
+                 "Also delete the workers' PodDisruptionBudget. Use it when no other operator follows");
     return [given](Context& context) -> int {
       return run_release(context, given->name, given->dry_run, given->yes, given->remove_budget);
     };
   };
   return {.path = "release",
-          .about = "Give a cluster back, to the Go operator or to nobody: finalizers and notes of this operator go",
+          .about = "Release a cluster, to the Go operator or to none: remove the finalizers and annotations of this operator",
           .names = Names::kClusters,
           .declare = declare};
 }

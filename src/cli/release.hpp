@@ -24,7 +24,7 @@ std::string operator_runs(const std::vector<core::Json>& pods, const std::vector
 struct ReleaseStep {
   kube::Resource resource;
   kube::ObjectMeta object;
-  std::string what;    ///< "take off the finalizer nodeset.slinky.slurm.net/drain".
+  std::string what;    ///< "remove the finalizer nodeset.slinky.slurm.net/drain".
   core::Json patch{};  ///< A merge patch with uid and, where a list is replaced, resourceVersion; null: the object is deleted.
 };
 

@@ -32,7 +32,7 @@ constexpr const char* kGo = "op-1_7f1c2a1e-7a0b-4e0e-9a55-0123456789ab";
 
 TEST(OperatorRuns, WhileItLeadsOrItsPodIsThere) {
   EXPECT_THAT(operator_runs({operator_pod("op-1")}, {lease(kUs, "2026-01-02T02:59:55.000000Z")}, "hpc", kNow),
-              HasSubstr("the operator leads"));
+              HasSubstr("the operator is active"));
   // The operator may run outside of the cluster.
   EXPECT_THAT(operator_runs({}, {lease("laptop_0123456789abcdef", "2026-01-02T02:59:55Z")}, "hpc", kNow), HasSubstr("leads"));
   // The clocks may differ a little.
@@ -81,11 +81,11 @@ TEST(Release, TakesOffFinalizersAndStampsOfThisClusterAlone) {
   const ReleasePlan plan = plan_release(facts(), false);
   std::vector<std::string> lines;
   for (const ReleaseStep& step : plan.steps) lines.push_back(step.resource.kind + " " + step.object.name + " " + step.what);
-  EXPECT_THAT(lines, testing::ElementsAre("Pod cpu-0 take off the annotation nodeset.slinky.slurm.net/registered",
-                                          "ControllerRevision cpu-x take off the annotation nodeset.slinky.slurm.net/rolls",
-                                          "NodeSet cpu take off the finalizer nodeset.slinky.slurm.net/drain",
-                                          "RestApi slurm take off the finalizer restapi.slinky.slurm.net/serve",
-                                          "Controller slurm take off the finalizer controller.slinky.slurm.net/teardown"));
+  EXPECT_THAT(lines, testing::ElementsAre("Pod cpu-0 remove the annotation nodeset.slinky.slurm.net/registered",
+                                          "ControllerRevision cpu-x remove the annotation nodeset.slinky.slurm.net/rolls",
+                                          "NodeSet cpu remove the finalizer nodeset.slinky.slurm.net/drain",
+                                          "RestApi slurm remove the finalizer restapi.slinky.slurm.net/serve",
+                                          "Controller slurm remove the finalizer controller.slinky.slurm.net/teardown"));
   EXPECT_EQ(plan.steps[2].patch["metadata"]["finalizers"], Json::array({"example.com/other"})) << "another's stays";
   EXPECT_EQ(plan.steps[2].patch["metadata"]["uid"], "n-1");
   EXPECT_EQ(plan.refusal, "");
@@ -111,7 +111,7 @@ TEST(Release, TakesTheFinalizerOffTheAccountingThatItNames) {
   }
   const ReleaseStep last = plan_release(with, false).steps.back();
   EXPECT_EQ(last.resource.kind + " " + last.object.name + " " + last.what,
-            "Accounting records take off the finalizer accounting.slinky.slurm.net/record");
+            "Accounting records remove the finalizer accounting.slinky.slurm.net/record");
   EXPECT_EQ(std::ranges::count(plan_release(with, false).steps, "Accounting",
                                [](const ReleaseStep& step) { return step.resource.kind; }),
             1);
@@ -131,7 +131,9 @@ TEST(Release, IsRefusedWhereItWouldEndJobs) {
     ReleaseFacts ending = facts();
     Json& object = which == 0 ? ending.controller : which == 1 ? ending.nodesets[0] : ending.restapis[0];
     object["metadata"]["deletionTimestamp"] = "2026-01-02T03:00:00Z";
-    EXPECT_THAT(plan_release(ending, false).refusal, HasSubstr("is being deleted, and would go at once")) << which;
+    EXPECT_THAT(plan_release(ending, false).refusal,
+                HasSubstr("is being deleted. Without its finalizer it would be removed at once"))
+        << which;
   }
 }
 

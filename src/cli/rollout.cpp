@@ -79,7 +79,7 @@ int follow(Context& context, Api& api, const std::string& name, bool watch, core
       if (told.empty() || nodeset.error().code == core::ErrorCode::kNotFound || !may_pass(nodeset.error()))
         return context.fail(nodeset.error());
       if (nodeset.error().code != core::ErrorCode::kCancelled && !std::exchange(away, true))
-        context.note("cannot look, trying again: " + nodeset.error().message);
+        context.note("cannot read the state, trying again: " + nodeset.error().message);
     } else {
       away = false;
       const RolloutState state = rollout_state(*nodeset);
@@ -142,8 +142,8 @@ int run_undo(Context& context, const std::string& name, std::optional<std::int64
   }
   return patch_nodeset(
       context, **api, name, [&](const Json& now) { return api::apply_revision(now, *revision); },
-      fmt::format("NodeSet {} has the template of revision {} again. What made it (Helm, GitOps, a manifest) will set its own "
-                  "again when it is next applied.",
+      fmt::format("NodeSet {} has the template of revision {} again. The source of the NodeSet (Helm, GitOps, a manifest) "
+                  "restores its own template when it is next applied.",
                   name, number_of(*revision)));
 }
 
@@ -261,8 +261,8 @@ core::Result<Json> revision_to_undo(const Json& nodeset, const std::vector<Json>
     return core::fail(core::ErrorCode::kNotFound,
                       fmt::format("NodeSet {} has no revision {}: kubectl slurm rollout history {}", name, *number, name));
   return core::fail(core::ErrorCode::kNotFound,
-                    fmt::format("NodeSet {} has no earlier revision. Revisions that no worker is of are kept as "
-                                "spec.revisionHistoryLimit says, which is {}.",
+                    fmt::format("NodeSet {} has no earlier revision. Of the revisions that no worker uses, as many are kept as "
+                                "spec.revisionHistoryLimit allows, which is {}.",
                                 name, core::get_int(nodeset, {"spec", "revisionHistoryLimit"})));
 }
 
@@ -272,8 +272,8 @@ std::vector<Command> rollout_commands() {
       of_nodeset("rollout status", "Follow the update of a NodeSet", [](CLI::App& app, std::shared_ptr<std::string> name) {
         auto once = std::make_shared<bool>(false);
         auto timeout = std::make_shared<double>(0);
-        app.add_flag("--once", *once, "Say how far it is, and end");
-        add_timeout(app, *timeout, "At most so long");
+        app.add_flag("--once", *once, "Print the progress once, and exit");
+        add_timeout(app, *timeout, "The longest time to follow it");
         return [name, once, timeout](Context& context) -> int {
           const auto api = context.api();
           return api ? follow(context, **api, *name, !*once, seconds(*timeout)) : context.fail(api.error());
@@ -303,7 +303,7 @@ std::vector<Command> rollout_commands() {
         auto number = std::make_shared<std::optional<std::int64_t>>();
         auto dry_run = std::make_shared<bool>(false);
         app.add_option("--to-revision", *number, "A number of rollout history (default: the revision before)");
-        app.add_flag("--dry-run", *dry_run, "Print the change, and do nothing");
+        app.add_flag("--dry-run", *dry_run, "Print the change, and change nothing");
         return [name, number, dry_run](Context& context) -> int { return run_undo(context, *name, *number, *dry_run); };
       }));
   out.push_back(pause_command(true));

@@ -116,7 +116,7 @@ TEST_F(Revisions, UndoPassesOverThoseThatRecordTheSame) {
 TEST_F(Revisions, WithoutAnEarlierOneTheMessageSaysWhy) {
   const auto found = revision_to_undo(nodeset, {revisions[2]}, {});
   ASSERT_FALSE(found);
-  EXPECT_THAT(found.error().message, HasSubstr("spec.revisionHistoryLimit says, which is 0"));
+  EXPECT_THAT(found.error().message, HasSubstr("spec.revisionHistoryLimit allows, which is 0"));
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ bool belongs(const Json& object, const kube::ObjectMeta& controller) {
 
 Json ready_json(const Json& object) {
   const Json* ready = condition_of(object, api::kConditionReady);
-  if (ready == nullptr) return {{"status", "Unknown"}, {"reason", ""}, {"message", "the operator has not looked at it yet"}};
+  if (ready == nullptr) return {{"status", "Unknown"}, {"reason", ""}, {"message", "the operator has not processed it yet"}};
   return {{"status", core::get_string(*ready, {"status"})},
           {"reason", core::get_string(*ready, {"reason"})},
           {"message", core::get_string(*ready, {"message"})}};
@@ -410,7 +410,7 @@ Command status_command() {
     auto given = std::make_shared<Arguments>();
     app.add_option("CLUSTER", given->name, "A Controller (default: all)");
     app.add_flag("--jobs", given->options.jobs, "List each job");
-    app.add_flag("--without-slurm", given->without_slurm, "Do not ask Slurm, only Kubernetes");
+    app.add_flag("--without-slurm", given->without_slurm, "Query only Kubernetes, not Slurm");
     return [given](Context& context) -> int {
       const auto api = context.api();
       if (!api) return context.fail(api.error());

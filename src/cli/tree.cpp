@@ -290,10 +290,11 @@ core::Result<TreeFacts> read_tree(Api& api, const std::string& ns, const std::st
     out.accounting = std::move(*name);
     std::erase_if(controllers, [&](const Json& controller) { return accounting_of(controller) != out.accounting; });
     if (controllers.empty()) {
-      return core::fail(ErrorCode::kNotFound,
-                        fmt::format("no Controller in namespace {} names Accounting {} (spec.accountingRef), so no slurmrestd "
-                                    "can be asked for it",
-                                    ns, out.accounting));
+      return core::fail(
+          ErrorCode::kNotFound,
+          fmt::format(
+              "no Controller in namespace {} names Accounting {} (spec.accountingRef), so no slurmrestd can be queried for it",
+              ns, out.accounting));
     }
   }
   bool read = false;

@@ -287,8 +287,9 @@ core::Result<JobName> JobName::read(const std::string& text) {
     out.task = task;
   }
   if (!good || at.ptr != end)
-    return core::fail(core::ErrorCode::kInvalid,
-                      "\"" + printable(text) + "\" is no job: name it by its number, 12, or 12_3 for a task of an array");
+    return core::fail(
+        core::ErrorCode::kInvalid,
+        "\"" + printable(text) + "\" is not the number of a job: give one such as 12, or 12_3 for a task of an array");
   return out;
 }
 
@@ -414,11 +415,11 @@ Json why_document(const WhyFacts& facts) {
   } else if (counted) {
     out["limitFreeBy"] = moment_json(free_by(*first));
   } else if (out["limits"].empty() || std::ranges::none_of(limits, is_named)) {
-    out["note"] = "No such limit is set any more. Slurm looks at the job again soon.";
+    out["note"] = "No such limit is set any more. Slurm will consider the job again soon.";
   } else if (std::ranges::all_of(limits, [&](const JobLimit& limit) { return !is_named(limit) || limit.over.has_value(); })) {
-    out["note"] = "By what runs now, the limit is not reached. Slurm looks at the job again soon.";
+    out["note"] = "With the jobs that run now, the limit is not reached. Slurm will consider the job again soon.";
   } else {
-    out["note"] = "What counts against this limit, slurmrestd does not tell. `scontrol show assoc_mgr` does.";
+    out["note"] = "slurmrestd does not report what counts against this limit. `scontrol show assoc_mgr` does.";
   }
   return out;
 }

@@ -97,7 +97,7 @@ TEST_F(Why, WhatSlurmDoesNotTellStaysUnknown) {
   cluster.normal->limits.tres["GrpTRESMins"] = {{"cpu", 500}};
   const std::string text = reason("QOSGrpCPUMinutesLimit");
   EXPECT_THAT(text, HasSubstr("500 min   ?       60 min    ?"));
-  EXPECT_THAT(text, HasSubstr("slurmrestd does not tell"));
+  EXPECT_THAT(text, HasSubstr("slurmrestd does not report"));
 }
 
 TEST_F(Why, PastUsageOfAUser) {
@@ -108,7 +108,7 @@ TEST_F(Why, PastUsageOfAUser) {
 
 TEST_F(Why, ALimitThatIsNotReachedAnyMore) {
   cluster.normal->limits.counts["MaxJobsPerUser"] = 5;
-  EXPECT_THAT(reason("QOSMaxJobsPerUserLimit"), HasSubstr("the limit is not reached. Slurm looks at the job again soon"));
+  EXPECT_THAT(reason("QOSMaxJobsPerUserLimit"), HasSubstr("the limit is not reached. Slurm will consider the job again soon"));
   cluster.normal->limits = {};
   EXPECT_THAT(reason("QOSMaxJobsPerUserLimit"), HasSubstr("No such limit is set any more"));
 }

@@ -15,7 +15,7 @@ namespace {
 class KeepFiles final : public run::Shell {
  public:
   KeepFiles()
-      : Shell({.name = "keep-files", .version = "0.1.0", .about = "Keeps the files of a folder as a list says."},
+      : Shell({.name = "keep-files", .version = "0.1.0", .about = "Keeps the files of a folder equal to those in a list."},
               std::make_unique<run::Metrics>("keep-files")) {
     flag("--list", list_, "A file with the texts by file name, in JSON");
     flag("--folder", folder_, "The folder of the files");

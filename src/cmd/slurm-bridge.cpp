@@ -118,19 +118,19 @@ int main(int argc, char** argv) {
   app.flag("--cluster", flags.cluster, "The Slurm cluster: NAMESPACE/NAME of its Controller, which has a RestApi");
   app.flag("--slurmrestd", flags.slurmrestd, "Instead of --cluster: HOST:PORT of a slurmrestd");
   app.flag("--slurm-key", flags.slurm_key, "With --slurmrestd: NAMESPACE/SECRET/KEY of the key that signs tokens (HS256)");
-  app.flag("--managed-namespaces", options.jobs.managed_namespaces, "Submit jobs for pods in these (comma-separated)");
+  app.flag("--managed-namespaces", options.jobs.managed_namespaces, "Namespaces whose pods become jobs (comma-separated)");
   app.flag("--partition", options.jobs.partition, "The partition of pods that name none (default: Slurm's)");
   app.flag("--mcs-label", options.jobs.mcs_label, "The MCS label of all jobs (default: none)");
-  app.flag("--shared-nodes", shared_nodes, "Pods that do not say otherwise share nodes with other jobs");
-  app.flag("--no-nodes", no_nodes, "Leave nodes alone: register, taint and drain none");
+  app.flag("--shared-nodes", shared_nodes, "Pods share their nodes with other jobs unless an annotation says otherwise");
+  app.flag("--no-nodes", no_nodes, "Do not register, taint or drain nodes");
   app.flag("--trust-identities", options.jobs.trusts_identities,
            "Let pods choose the user, the group and the priority of their jobs");
   app.flag("--node-silence-limit", flags.silence_limit,
-           "Release the jobs of pods whose node has not been ready for so many minutes (default: 10)");
+           "Release the jobs of pods whose node has not been ready for this many minutes (default: 10)");
   app.flag("--pod-outlive-limit", flags.outlive_limit,
-           "Shorten the grace periods of pods that would outlive their jobs by more than so many minutes (default: 5)");
+           "Shorten the grace periods of pods that would outlive their jobs by more than this many minutes (default: 5)");
   app.flag("--retire", options.retires,
-           "Give back what the bridge has changed, and end: remove the gates of pods that wait, and its nodes from Slurm");
+           "Undo what slurm-bridge has changed, and exit: remove the gates of pods that wait, and its nodes from Slurm");
   app.flag("--admission-addr", flags.admission_address, "Where the admission webhook is served; 0: nowhere");
   app.flag("--admission-name", flags.admission_name,
            "The name of the webhook's Service, Secret and MutatingWebhookConfiguration");

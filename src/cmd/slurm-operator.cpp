@@ -42,12 +42,12 @@ int remove_budgets(kube::App& app, const std::vector<std::string>& namespaces, c
     op::look_for_operator(app.loop(), app.client(), {unless.substr(0, slash), unless.substr(slash + 1)}, looked);
   }
   app.loop().run();
-  if (!removed) return app.fatal("budgets of workers are left", removed.error());
+  if (!removed) return app.fatal("some PodDisruptionBudgets of workers are not removed", removed.error());
   if (!stay.empty()) {
-    app.log().info("the budgets of workers stay, because an operator is there", {{"operator", stay}});
+    app.log().info("the PodDisruptionBudgets of workers are kept, because an operator exists", {{"operator", stay}});
     return 0;
   }
-  app.log().info("removed budgets of workers", {{"count", *removed}});
+  app.log().info("removed the PodDisruptionBudgets of workers", {{"count", *removed}});
   return 0;
 }
 
@@ -79,20 +79,20 @@ int main(int argc, char** argv) {
   bool only_remove_budgets = false;
   std::string unless_operator;
   bool without_nodes = false;
-  app.flag("--namespaces", options.namespaces, "Act only on these (comma-separated; default: all)");
+  app.flag("--namespaces", options.namespaces, "Namespaces to act on (comma-separated; default: all)");
   app.flag("--cluster-domain", options.cluster_domain, "DNS domain of the Kubernetes cluster");
   app.flag("--worker-priority-class", options.worker_priority_class, "PriorityClass of workers whose NodeSet names none");
   app.flag("--without-kubernetes-nodes", without_nodes,
-           "Do not read Kubernetes nodes: with one namespace, a Role in it is enough. Cordons are not seen, and hosts that are "
-           "lost are not");
+           "Do not read Kubernetes nodes: with one namespace, a Role in it is enough. Then the operator notices neither "
+           "cordons nor lost nodes");
   app.flag("--drain-taints", options.drain_taints,
-           "Taints of Kubernetes nodes that drain their workers in Slurm (comma-separated keys)");
+           "Taints of Kubernetes nodes whose workers are then drained in Slurm (comma-separated keys)");
   app.flag("--propagated-node-conditions", options.propagated_node_conditions,
-           "Conditions of Kubernetes nodes that the reasons of drains for cordons quote (comma-separated types)");
+           "Conditions of Kubernetes nodes to quote in the reason of a drain for a cordon (comma-separated types)");
   app.flag("--remove-budgets", only_remove_budgets,
-           "Delete the PodDisruptionBudgets of workers, and end: when no operator runs any more");
+           "Delete the PodDisruptionBudgets of workers, and exit. Use it when no operator runs any more");
   app.flag("--unless-operator", unless_operator,
-           "With --remove-budgets: do nothing while this operator, NAMESPACE/NAME of its Deployment and its Lease, is there");
+           "With --remove-budgets: do nothing while this operator exists (NAMESPACE/NAME of its Deployment and its Lease)");
   if (const std::optional<int> code = app.start(argc, argv)) return *code;
   if (only_remove_budgets) return remove_budgets(app, options.namespaces, unless_operator);
   options.kubernetes_nodes = !without_nodes;

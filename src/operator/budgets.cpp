@@ -68,8 +68,9 @@ struct Look : std::enable_shared_from_this<Look> {
     const core::Duration lasts{1000 * core::get_int(*reply, {"spec", "leaseDurationSeconds"})};
     if (now - changed_at > lasts) return done(std::string());
     if (now - begun > kEnding) {
-      return done(core::fail(core::ErrorCode::kConflict, "Deployment " + lease.str() + " is gone, but operator " + holder +
-                                                             " renews the Lease of this name: end it, and run this again"));
+      return done(core::fail(core::ErrorCode::kConflict,
+                             "Deployment " + lease.str() + " is gone, but operator " + holder +
+                                 " renews the Lease of this name: stop that operator, and run this command again"));
     }
     loop.after(kLookAgain, [self = shared_from_this()] { self->read(); });
   }

@@ -66,7 +66,8 @@ void Gates::settle(Pass& pass) {
     if (gate->open()) return true;
     if (!gate->settle()) {
       // The outcome of the write cannot be read. The key must not wait forever for a server that possibly never returns.
-      logger_.info("a write was not seen in time: going on without", pass.fields({{"gate", gate->describe()}}));
+      logger_.info("a write did not reach the caches in time: continuing without it",
+                   pass.fields({{"gate", gate->describe()}}));
       return true;
     }
     logger_.warn("caches are slow to show a write: reading it live", pass.fields({{"gate", gate->describe()}}));

@@ -195,7 +195,7 @@ void Passes::planned(const PassPtr& pass, plan::Plan made, const std::string& bu
 
 void Passes::ask(const PassPtr& pass, const std::vector<plan::Need>& needs) {
   if (++pass->rounds > kMaxNeedRounds) {
-    logger_.error("a plan asks for ever more facts: this is a bug", pass->fields({{"need", needs.front().id}}));
+    logger_.error("a plan requests new facts without end: this is a bug", pass->fields({{"need", needs.front().id}}));
     pass->broken = true;
     return finish(pass);
   }

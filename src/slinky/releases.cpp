@@ -80,9 +80,8 @@ std::optional<Problem> newer_than_slurmctld(std::string_view field, std::string_
   if (releases_between(slurmctld, wanted) <= 0) return {};
   return Problem{
       "NewerThanSlurmctld",
-      fmt::format("{} is of Slurm {}, and slurmctld is of {}: nothing may be newer than slurmctld. Pods of that image "
-                  "are made when slurmctld is up with an image of Slurm {} or later (spec.slurmctld.image of the "
-                  "Controller)",
+      fmt::format("{} is of Slurm {}, and slurmctld is of {}: no daemon may be newer than slurmctld. Pods of that image are "
+                  "created when slurmctld runs an image of Slurm {} or later (spec.slurmctld.image of the Controller)",
                   field, to_string(wanted), to_string(slurmctld), to_string(wanted)),
       Problem::Kind::kComing};
 }

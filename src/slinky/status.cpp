@@ -200,7 +200,7 @@ void set_deletions_stopped(Conditions& conditions, bool stopped, const std::stri
                        std::string(api::kAnnotationStopDeletions));
   } else if (!doubt.empty()) {
     conditions.set(api::kConditionDeletionsStopped, true, "SlurmInDoubt",
-                   doubt + ": no worker is deleted because of what Slurm says until this is resolved");
+                   doubt + ": no worker is deleted because of Slurm's answers until this is resolved");
   }
 }
 
@@ -288,7 +288,8 @@ std::vector<Problem> pod_problems(const std::vector<kube::PodPtr>& pods) {
 
 std::optional<Problem> slurm_problem(const slurm::SnapshotPtr& snapshot) {
   if (snapshot && snapshot->other_cluster)
-    return Problem{"OtherCluster", "Slurm is not asked for anything and not believed: " + one_line(snapshot->error)};
+    return Problem{"OtherCluster",
+                   "the operator ignores the answers of this Slurm, and changes nothing in it: " + one_line(snapshot->error)};
   if (!snapshot || !snapshot->unreadable()) return std::nullopt;
   return Problem{"SlurmUnreadable",
                  "Slurm's answers cannot be read, so its nodes and jobs are not known: " + one_line(snapshot->error)};

@@ -48,7 +48,7 @@ std::optional<Silent> Silent::of(const plan::Observing& observing, const Snapsho
   if (!snapshot.fresh(observing.now())) return std::nullopt;
   const Node* node = snapshot.node(id.name);
   if (node == nullptr || !is_silent(*node) || snapshot.job_names(id.name)) return std::nullopt;
-  std::string detail = "Kubernetes node " + std::string(host) + " is lost, and Slurm hears nothing of " + id.name;
+  std::string detail = "Kubernetes node " + std::string(host) + " is lost, and Slurm gets no answer from " + id.name;
   return Silent(observing, std::move(id), "Silent", std::move(detail), end_of(snapshot), node->reason, Live::kSilent);
 }
 

@@ -267,7 +267,7 @@ def accounting_with_a_managed_database(tag, plugin):
         # The Accounting is deleted while slurmctld uses it. It stays, also over a restart of slurmctld.
         before = slurmctld_identity(ns)
         ns.kubectl("delete", ACCOUNTING, "demo", "--wait=false")
-        ns.wait_condition(ACCOUNTING, "demo", "Progressing", saying="slurmctld uses it, of Controllers: demo")
+        ns.wait_condition(ACCOUNTING, "demo", "Progressing", saying="it is still used by the slurmctld of Controllers: demo")
         ns.kubectl("delete", "pod", "demo-controller-0", "--wait=true")
         wait("there is another slurmctld", lambda: slurmctld_identity(ns)[0] != before[0])
         ns.wait_condition(CONTROLLER, "demo")
@@ -394,7 +394,7 @@ def another_database_under_a_slurmctld_that_lives(tag, plugin):
         renumber(theirs)
         try_again, _ = waits(ours, theirs)
         ns.kubectl(*try_again)
-        ns.wait_condition(CONTROLLER, "demo", "AccountingJoined", "False", saying="is about to wait for you")
+        ns.wait_condition(CONTROLLER, "demo", "AccountingJoined", "False", saying="will then wait for your decision")
         ns.wait_condition(CONTROLLER, "demo", "AccountingJoined", "False", saying=waits_for_you)
         _, accept = waits(ours, theirs)
         ns.kubectl(*accept)

@@ -2758,7 +2758,7 @@ def slurm_is_upgraded_under_a_job(tag, plugin):
         # First set the images of daemons that must wait for slurmctld.
         for kind in ("nodesets", "restapis"):
             ns.patch(f"{kind}.slinky.slurm.net", names[kind], image(kind, newest))
-            ns.wait_condition(f"{kind}.slinky.slurm.net", names[kind], "Progressing", saying="nothing may be newer than slurmctld")
+            ns.wait_condition(f"{kind}.slinky.slurm.net", names[kind], "Progressing", saying="no daemon may be newer than slurmctld")
         time.sleep(5)
         expect([release(pod, "slurmd") for pod in ns.workers().values()] == [tag, tag], "a worker is newer than slurmctld")
         ns.patch("controllers.slinky.slurm.net", "demo", image("controllers", newest))

@@ -123,8 +123,8 @@ void warn_of_prefixes(const Observed& in, std::vector<std::string>& out) {
     const std::string_view prefix = std::string_view(name).substr(0, slash), word = std::string_view(name).substr(slash + 1);
     const bool about_slurm = prefix.contains("slurm") || prefix.contains("slinky");
     if (about_slurm && is_setting(word))
-      out.push_back("annotation " + name + " does nothing: did you mean " + std::string(kAnnotationPrefix) + std::string(word) +
-                    "?");
+      out.push_back("annotation " + name + " has no effect: did you mean " + std::string(kAnnotationPrefix) +
+                    std::string(word) + "?");
   }
 }
 
@@ -132,8 +132,8 @@ void warn_of_tolerations(const Observed& in, std::vector<std::string>& out) {
   const auto all = [](const kube::Toleration& one) { return one.key.empty() && one.op == "Exists" && one.effect.empty(); };
   if (std::ranges::any_of(in.pod.tolerations, all))
     out.emplace_back(
-        "spec.tolerations: the pod tolerates every taint, so it may get a node that others are kept from, and stays on one "
-        "that fails");
+        "spec.tolerations: the pod tolerates every taint, so it may get a node with a taint that keeps other pods away, and is "
+        "not evicted from a node that fails");
 }
 
 void warn_of_scheduler(const Observed& in, std::vector<std::string>& out) {

@@ -328,8 +328,9 @@ TEST_F(Review, AWordWithAnotherPrefixIsTold) {
   annotate("example.com/comment", "mine");
   annotate("slinky.slurm.net/walltime", "60");
   annotate("comment", "mine");
-  EXPECT_THAT(ask().warnings, ElementsAre("annotation slinky.slurm.net/timelimit does nothing: did you mean "
-                                          "slurmjob.slinky.slurm.net/timelimit?"));
+  EXPECT_THAT(
+      ask().warnings,
+      ElementsAre("annotation slinky.slurm.net/timelimit has no effect: did you mean slurmjob.slinky.slurm.net/timelimit?"));
   EXPECT_EQ(refusal(), "");
 }
 

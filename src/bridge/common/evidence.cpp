@@ -66,7 +66,7 @@ std::optional<PodOver> PodOver::job_ends_soon(const plan::Observing& observing, 
   const std::string seconds = std::to_string(std::chrono::duration_cast<std::chrono::seconds>(pod.grace).count());
   return PodOver(observing, pod, "JobEndsSoon", preempted ? "Preempted" : "TimedOut",
                  "job " + std::to_string(job.id) + " ends at " + core::format_rfc3339(*job.end) +
-                     (preempted ? " for another job" : "") + ", and the pod may take " + seconds + " s to end",
+                     (preempted ? ", preempted by another job" : "") + ", and the pod may take " + seconds + " s to end",
                  snapshot.requested_at + snapshot.good_for());
 }
 

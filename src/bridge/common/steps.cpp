@@ -185,7 +185,7 @@ bool Steps::can_submit(const PodState& state) {
 /// cancelled.
 void Steps::let_pod_go(const Pod& pod) {
   std::string why = "slurm-bridge is being removed: Kubernetes alone schedules the pod";
-  if (!slurm_known()) why += "; Slurm does not answer, and may keep a job of the pod";
+  if (!slurm_known()) why += "; Slurm does not answer, and may still have a job of the pod";
   report(pod, false, "Retired", why);
   out_.lane("report").then().add({{"let go", "Pod", pod.meta.key().str()}, why, let_go(pod)});
 }
@@ -289,7 +289,7 @@ std::string Steps::update_candidates(const NamedJob& named, const Candidates& no
   std::ranges::sort(*have);
   const plan::StepId id{"update", "Slurm job", std::to_string(named.job->id)};
   if (*have == nodes.excluded() && !wakes_held(*named.job, id)) return {};
-  if (!may) return "one of its excluded nodes is gone, so that Slurm does not take other ones";
+  if (!may) return "one of its excluded nodes no longer exists, and another node might get its name";
   slurm::JobWish wish;
   wish.excluded_nodes = nodes.excluded();
   out_.lane("job").add({id, "other nodes can run the pod", slurm::update_job(*named.own, std::move(wish))});
@@ -305,7 +305,7 @@ bool Steps::wakes_held(const slurm::Job& job, const plan::StepId& id) {
       before == facts_.context.outcomes.end() ? kRefusedAgain : facts_.context.mono - before->second.last;
   if (waited >= kRefusedAgain) return true;
   out_.remember(id);
-  out_.wake_after(kRefusedAgain - waited, "Slurm looks at the job again then");
+  out_.wake_after(kRefusedAgain - waited, "Slurm tries to start the job again then");
   return false;
 }
 
@@ -366,7 +366,7 @@ bool Steps::waits_for(const Leftovers& leftovers, const NamedJob& named, const s
   if (leftovers.pods.empty()) return !leftovers.unsure.empty();
   out_.wake_after(kLeftoversAgain, "earlier pods end on the node");
   report(waiting, true, "NodeInUse",
-         text_of(*named.job) + " holds " + node + ", where pod " + leftovers.pods.front() + " still ends");
+         text_of(*named.job) + " holds " + node + ", where pod " + leftovers.pods.front() + " is still terminating");
   return true;
 }
 
@@ -385,7 +385,7 @@ void Steps::follow_placed(const PodState& state, const NamedJob* job) {
   if (state.job == nullptr) return report_missing(state);
   if (job == nullptr) return;
   if (const auto leaves = bound ? leaves_at(*state.pod, *state.job) : std::nullopt)
-    out_.wake_after(std::max(*leaves - facts_.slurm_now, kSnapshotAgain), "the pod must leave before its job ends");
+    out_.wake_after(std::max(*leaves - facts_.slurm_now, kSnapshotAgain), "the pod must end before its job ends");
   follow_running(state, *job);
 }
 
@@ -466,7 +466,7 @@ void Steps::end_bound(const PodState& state) {
   const core::Duration limit = facts_.settings->evict_limit;
   if (waited < limit) {
     lane.add({{"evict", "Pod", name}, over.detail(), evict(state)});
-    out_.wake_after(limit - waited, "a budget may keep the pod for so long");
+    out_.wake_after(limit - waited, "a PodDisruptionBudget may prevent the eviction for so long");
   } else {
     lane.add({{"delete", "Pod", name}, over.detail() + ", and it could not be evicted", kube::delete_pod(pod, over)});
     // The deletion uses the grace period in the pod's spec, which is too long. So an eviction then shortens the grace period.

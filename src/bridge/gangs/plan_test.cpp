@@ -231,7 +231,7 @@ TEST(GangsPlan, PodsWaitForEarlierPodsOnAnyOfTheirNodes) {
   world.live(7);
   world.placed("old", 6, "node-2", true, Json::parse(R"({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}})"));
   EXPECT_THAT(world.seats(), IsEmpty());
-  EXPECT_THAT(world.told(), Contains(Pair("a", "NodeInUse: job 7 holds node-2, where pod ns/old still ends")));
+  EXPECT_THAT(world.told(), Contains(Pair("a", "NodeInUse: job 7 holds node-2, where pod ns/old is still terminating")));
 }
 
 /// The cache might still show the gate of an earlier pod that was placed.
@@ -251,7 +251,7 @@ TEST(GangsPlan, PodsWaitForPodsThatMayHaveBeenPlacedBeforeTheirJobEnded) {
   EXPECT_THAT(world.plan().needs(), Contains(Field(&plan::Need::id, "unsure ns/new")));
   world.facts.insert_or_assign("unsure ns/new", plan::Fact{core::fail(core::ErrorCode::kUnavailable, "away"), world.mono});
   EXPECT_THAT(world.seats(), IsEmpty()) << "not known";
-  EXPECT_THAT(world.told(), Contains(Pair("a", "NodeInUse: job 7 holds node-2, where pod ns/new still ends")));
+  EXPECT_THAT(world.told(), Contains(Pair("a", "NodeInUse: job 7 holds node-2, where pod ns/new is still terminating")));
   world.delete_pod("new");
   EXPECT_THAT(world.seats(), SizeIs(3));
 }

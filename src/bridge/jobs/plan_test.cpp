@@ -89,7 +89,7 @@ TEST(JobsPlan, ABridgeThatRetiresLetsPodsGoThoughSlurmDoesNotAnswer) {
     world.mono = world.mono + core::Duration{5000};
     EXPECT_THAT(world.steps(), ElementsAre("report Pod ns/p: queue", "let go Pod ns/p"));
     EXPECT_THAT(condition(world.act("report"), kConditionQueued).at("message").get<std::string>(),
-                HasSubstr("Slurm does not answer, and may keep a job of the pod"));
+                HasSubstr("Slurm does not answer, and may still have a job of the pod"));
     EXPECT_FALSE(world.act("let go").at("resourceVersion").get<std::string>().empty()) << "it may be placed meanwhile";
     world.placed_pod(7, "node-2");
     EXPECT_THAT(world.steps(), IsEmpty()) << "it was placed";

@@ -218,7 +218,7 @@ class Pass {
     }
     // If the Kubernetes node is gone, changes of pods on the node do not wake this key.
     if (host_ == nullptr && in_.in_use) out_.wake_after(kListedAgain, "pods of its jobs may be gone");
-    if (in_.holds_longer) out_.wake_after(in_.settings->still_held, "pods of a job that has ended may still come to light");
+    if (in_.holds_longer) out_.wake_after(in_.settings->still_held, "pods of a job that has ended may still appear");
     const auto have = held_in(node_->extra);
     const HeldJobs wanted{*in_.held, in_.held->empty() ? "" : in_.installation};
     if (!have || (have->jobs == wanted.jobs && (wanted.jobs.empty() || have->cluster == wanted.cluster))) return;
@@ -271,8 +271,8 @@ class Pass {
     if (!wish_) return {true, "InService", "Slurm has the node " + name_ + note_on_extra() + note_on_effect()};
     if (!in_.mark)
       return {true, "RegisteredByOthers",
-              "Slurm had the node " + name_ + " already: its partitions and resources stay as they are"};
-    if (!*wish_) return {true, "Invalid", wish_->error().message + "; the Slurm node stays as it is"};
+              "Slurm had the node " + name_ + " already: its partitions and resources are not changed"};
+    if (!*wish_) return {true, "Invalid", wish_->error().message + "; the Slurm node is not changed"};
     return {true, "InService", "Slurm has the node " + name_ + notes()};
   }
 
@@ -295,7 +295,7 @@ class Pass {
     if (const auto gpus = gpu_resources_of(*host_); gpus.size() > 1)
       out += "; its GPUs are not registered, because a job cannot choose between " + gpus.front() + " and " + gpus.back();
     if (in_.look_again && in_.other_resources)
-      out += "; it is registered again with its other resources, one node at a time, and when they have stayed";
+      out += "; it is registered again with its new resources when these have been stable, one node at a time";
     return out + note_on_effect();
   }
 

@@ -104,7 +104,7 @@ struct WebhookServer::Impl {
     if (!tls) return std::unexpected(tls.error().with("webhook certificate"));
     if (auto started = serve(*std::move(tls)); !started) return started;
     files->watch([this](const core::Error& error) {
-      logger.warn("webhook: the certificate cannot be used, going on with the one before", {core::error_field(error)});
+      logger.warn("webhook: the certificate cannot be used, continuing with the previous one", {core::error_field(error)});
     });
     return {};
   }

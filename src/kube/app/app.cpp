@@ -23,15 +23,15 @@ App::App(const run::Program& program)
       leader_elect_name_(program.name),
       metrics_(dynamic_cast<Metrics&>(metrics())) {
   cli().add_option("--leader-elect", leader_elect_, "Act only while holding the Lease")->capture_default_str();
-  flag("--leader-elect-namespace", leader_elect_namespace_, "Where the Lease is (default: our own namespace)");
-  flag("--leader-elect-name", leader_elect_name_, "The Lease's name; of the operators that share one, one acts");
+  flag("--leader-elect-namespace", leader_elect_namespace_, "The Lease's namespace (default: that of this program)");
+  flag("--leader-elect-name", leader_elect_name_, "The Lease's name. Only one of the operators that share it acts");
   flag("--kubeconfig", kubeconfig_, "Path (default: $KUBECONFIG, the pod's service account, ~/.kube/config)");
   flag("--dry-run", dry_run_, "Log what would be done; write nothing");
 }
 
 std::optional<int> App::prepare() {
   auto found = discover_credentials(loop(), kubeconfig_);
-  if (!found) return fatal("no way to the API server", found.error());
+  if (!found) return fatal("cannot reach the API server", found.error());
   credentials_ = std::move(*found);
   api_host_ = credentials_->endpoint().host;
   api_.emplace(loop(), credentials_->endpoint());

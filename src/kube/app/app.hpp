@@ -4,7 +4,7 @@
 //   int main(int argc, char** argv) {
 //     kube::App app({.name = "slurm-bridge", .version = "1.0", .about = "Runs pods as jobs of Slurm."});
 //     bridge::Options options;
-//     app.flag("--namespaces", options.namespaces, "Act only on these (comma-separated; default: all)");
+//     app.flag("--namespaces", options.namespaces, "Namespaces to act on (comma-separated; default: all)");
 //     if (const std::optional<int> code = app.start(argc, argv)) return *code;
 //     bridge::Bridge bridge(app.loop(), app.random(), app.log(), app.manager(), options);
 //     return app.run();

@@ -105,7 +105,7 @@ TEST_F(AppTest, RefusesAKubeconfigThatCannotBeRead) {
   std::filesystem::remove(config_);
   const End end = start({});
   EXPECT_EQ(end.code, 1);
-  EXPECT_THAT(end.said, AllOf(HasSubstr("no way to the API server"), HasSubstr(config_)));
+  EXPECT_THAT(end.said, AllOf(HasSubstr("cannot reach the API server"), HasSubstr(config_)));
 }
 
 TEST_F(AppTest, RefusesAddressesThatAreNone) {

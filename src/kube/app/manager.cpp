@@ -113,7 +113,7 @@ struct Manager::Impl {
   void give_up_lease(std::function<void()> done) {
     const bool writes = passes.may_still_write();
     if (writes && leadership.elected()) {
-      logger.warn("the lease is not released, it runs out by itself: writes may be under way",
+      logger.warn("the lease is not released, and expires by itself, because writes may be under way",
                   {{"passes", passes.under_way()}});
     }
     leadership.give_up(writes, std::move(done));

@@ -23,7 +23,7 @@ struct Metrics::Impl {
 
   run::MetricFamilies& families;
   Family<Counter>& requests = families.counter("rest_client_requests_total", "Requests by status code, method and host");
-  Family<Histogram>& request_seconds = families.histogram("rest_client_request_duration_seconds", "Length of requests");
+  Family<Histogram>& request_seconds = families.histogram("rest_client_request_duration_seconds", "Duration of requests");
   Family<Histogram>& request_bytes = families.histogram("rest_client_request_size_bytes", "Size of request bodies");
   Family<Histogram>& response_bytes = families.histogram("rest_client_response_size_bytes", "Size of response bodies");
   Family<Histogram>& limiter_seconds =

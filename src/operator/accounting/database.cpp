@@ -122,10 +122,10 @@ std::optional<Problem> volume_problem(const Observed& observed) {
       core::contains(claims->front(), {{"spec", wanted["spec"]}}))
     return {};
   const std::string name = database_object_name(observed.object->meta.name);
-  return Problem{"PersistenceFixed", "spec.storageConfig.persistence: PersistentVolumeClaim " + std::string(kDataVolume) + "-" +
-                                         name +
-                                         "-0 exists, and does not follow. Set the fields back; where its StorageClass "
-                                         "lets it grow, set spec.resources.requests.storage of the claim itself"};
+  return Problem{"PersistenceFixed",
+                 "spec.storageConfig.persistence: PersistentVolumeClaim " + std::string(kDataVolume) + "-" + name +
+                     "-0 exists, and cannot be changed here. Restore the previous values; if its StorageClass allows "
+                     "expansion, set spec.resources.requests.storage of the claim itself"};
 }
 
 }  // namespace
@@ -162,7 +162,7 @@ void plan_database(const Observed& observed, plan::Plan& plan, std::vector<Probl
   // An existing password is kept, because MariaDB uses it.
   if (observed.password.presence == kube::Presence::kAbsent) {
     lane.add({{"create", "Secret", name},
-              "the MariaDB of this Accounting has no password yet",
+              "the password of this Accounting's MariaDB has not been generated yet",
               kube::create(kube::resources::kSecret, password_secret(observed))});
   }
   lane.add(

@@ -55,7 +55,7 @@ void find_other_keys(const Observed& observed, std::vector<Problem>& out) {
       const SecretFacts& key = cluster.*theirs;
       if (cluster.ends || !key.usable() || key.content == ours->content) continue;
       out.push_back({"KeyDiffers", std::string(field) + ": the key in " + secret_name(observed, key) + ", of Controller " +
-                                       cluster.name + ", is another than the one in " + secret_name(observed, *ours) +
+                                       cluster.name + ", differs from the one in " + secret_name(observed, *ours) +
                                        ": slurmdbd has one key only, so name the same Secret in both"});
     }
   };
@@ -78,8 +78,8 @@ void find_keys_in_force(const Observed& observed, std::vector<Problem>& out) {
   if (refused.empty()) return;
   out.push_back({"KeyDiffers", "slurmdbd refuses the slurmctld of Controllers " + some_of(refused) + ": " +
                                    secret_name(observed, *observed.slurm_key) +
-                                   " holds other data than before, which these Controllers have not taken yet: " +
-                                   some_of(late) + ". See their condition KeyChanged for what they wait for"});
+                                   " has new data, which these Controllers do not use yet: " + some_of(late) +
+                                   ". See their condition KeyChanged for what they wait for"});
 }
 
 /// Returns the number of the MariaDB error in `cause`. The number follows "failed: ". 0: there is no number.
@@ -197,10 +197,10 @@ void set_database_unsuited(Conditions& conditions, const Observed& observed) {
     for (std::string word; words >> word;) list += (list.empty() ? "" : "; ") + advice(word);
     conditions.set(
         api::kConditionDatabaseUnsuited, true, "SettingsUnsuited",
-        std::string("slurmdbd does not do well with settings of its database server: ") +
+        std::string("settings of the database server do not suit slurmdbd: ") +
             (managed(observed) ? "in spec.storageConfig.mariadb.args (--NAME=VALUE), set " : "in its configuration, set ") +
             list + (managed(observed) ? ". When its pod is ready again, delete pod " : ". Then delete pod ") + pod->meta.name +
-            ", so that slurmdbd looks again");
+            ", so that slurmdbd checks the settings again");
   }
 }
 
@@ -245,7 +245,7 @@ Left left_out(const Observed& observed, const std::vector<std::string>& left) {
     (refused(observed, cluster) ? stuck : coming).push_back(cluster.name);
   }
   Left out;
-  if (!coming.empty()) out.waiting = "Controllers whose slurmctld is not with it yet: " + some_of(coming);
+  if (!coming.empty()) out.waiting = "Controllers whose slurmctld has not joined this Accounting yet: " + some_of(coming);
   if (!stuck.empty()) {
     out.up_to_users.push_back({"ClustersRefused", "Controllers that do not join until their spec changes: " + some_of(stuck) +
                                                       ". See their conditions"});
@@ -280,7 +280,7 @@ std::vector<std::string> ignored_fields(const api::AccountingSpec& spec) {
 }
 
 void set_serving(Conditions& conditions, const Observed& observed, const std::vector<Problem>& problems, const Report& report) {
-  constexpr const char* kKept = ": slurmctld keeps what it has to record until it does";
+  constexpr const char* kKept = ": slurmctld keeps its job records until slurmdbd answers";
   const std::string where =
       accounting_endpoint(observed.accounting.spec, observed.object->meta.ns, observed.object->meta.name).str();
   const bool external = observed.accounting.spec.external;
@@ -340,7 +340,7 @@ void plan_external(const Observed& observed, plan::Plan& plan) {
   } else if (!left.waiting.empty() && observed.reached && !observed.reached->result) {
     waiting = left.waiting + ": slurmdbd does not answer: " + one_line(observed.reached->result.error().message);
   } else if (std::ranges::all_of(observed.clusters, &Cluster::ends)) {
-    waiting = "no Controller names this Accounting, so nothing is known of the slurmdbd at " +
+    waiting = "no Controller names this Accounting, so the operator cannot check the slurmdbd at " +
               accounting_endpoint(observed.accounting.spec, observed.object->meta.ns, observed.object->meta.name).str();
   } else {
     waiting = left.waiting.empty() ? report.waiting : left.waiting;
@@ -427,7 +427,8 @@ bool changes(const Observed& observed, const plan::Plan& plan) {
 
 void plan_running(const Observed& observed, plan::Plan& plan) {
   if (auto act = kube::add_finalizer(resources::kAccounting, observed.object->meta, api::kFinalizerAccounting)) {
-    plan.lane("guard").add({{"add", "finalizer"}, "clusters that end with it record their last jobs first", std::move(act)});
+    plan.lane("guard").add(
+        {{"add", "finalizer"}, "clusters that are deleted with it record their last jobs first", std::move(act)});
   }
   const std::vector<Problem> problems = plan_children(observed, plan);
   const bool made = observed.stateful_set || std::ranges::none_of(problems, &Problem::wrong);
@@ -467,7 +468,7 @@ void plan_end(const Observed& observed, plan::Plan& plan) {
         {{"remove", "finalizer"}, why, kube::remove_finalizer(resources::kAccounting, meta, api::kFinalizerAccounting)});
   };
   // With kubectl delete --cascade=orphan, slurmdbd keeps running without its Accounting.
-  if (kube::has_finalizer(meta, "orphan")) return let_go("it is deleted without what it owns");
+  if (kube::has_finalizer(meta, "orphan")) return let_go("it is deleted, and the objects that it owns are kept");
   Referrers clusters{
       .resource = resources::kController, .field = "accountingRef", .name = meta.name, .ending = {}, .others = {}};
   std::vector<std::string> users;
@@ -477,11 +478,11 @@ void plan_end(const Observed& observed, plan::Plan& plan) {
     clusters.lasting = clusters.lasting || !cluster.ends;
   }
   if (!users.empty()) {
-    clusters.others = "slurmctld uses it, of Controllers: " + some_of(users) +
+    clusters.others = "it is still used by the slurmctld of Controllers: " + some_of(users) +
                       ". Remove spec.accountingRef there, or name another Accounting; slurmctld restarts once, and jobs run on";
   } else if (!observed.leaving.empty()) {
     constexpr core::Duration kLookAgain{2000};
-    clusters.others = "waiting for slurmctld to restart without it, of Controllers: " + some_of(observed.leaving);
+    clusters.others = "waiting for the slurmctld of these Controllers to restart without it: " + some_of(observed.leaving);
     plan.wake_after(kLookAgain, "a cluster that no longer names it may have left it");
   }
   const std::optional<Needed> needed = needed_by(observed.context, meta, clusters, plan);

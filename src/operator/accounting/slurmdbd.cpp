@@ -64,12 +64,12 @@ std::string text_of(const Cluster& cluster, Word word) {
   const std::string of = " of Controller " + cluster.name;
   switch (word) {
     case Word::kUnknown:
-      return "slurmdbd cannot be asked over slurmrestd" + of +
+      return "slurmdbd cannot be queried through slurmrestd" + of +
              (cluster.said && !cluster.said->clusters ? ": " + one_line(cluster.said->clusters.error().message) : " yet");
     case Word::kAway:
-      return "slurmrestd" + of + ", asked for what slurmdbd has: " + one_line(cluster.said->clusters.error().message);
+      return "slurmrestd" + of + " cannot read from slurmdbd: " + one_line(cluster.said->clusters.error().message);
     case Word::kUnregistered:
-      return "slurmdbd has no cluster " + cluster.cluster_name + ", that" + of +
+      return "slurmdbd has no cluster " + cluster.cluster_name + ", the cluster" + of +
              ": slurmctld registers it when it starts. If its database has lost it, delete the pod of slurmctld; jobs run on";
     case Word::kUnconnected:
       return "slurmctld" + of +
@@ -117,7 +117,7 @@ void look_at_port(const Observed& observed, const Report& report, plan::Plan& pl
   const core::Duration age = observed.reached ? observed.context.mono - observed.reached->asked_at : pause;
   if (age >= pause)
     plan.need(ask_port(accounting_endpoint(observed.accounting.spec, observed.object->meta.ns, observed.object->meta.name)));
-  plan.wake_after(age < pause ? pause - age : pause, "the external slurmdbd is reached again");
+  plan.wake_after(age < pause ? pause - age : pause, "the port of the external slurmdbd is checked again");
 }
 
 Report look_at_slurmdbd(const Observed& observed, bool reachable, bool may_ask, plan::Plan& plan) {
@@ -151,7 +151,8 @@ Report look_at_slurmdbd(const Observed& observed, bool reachable, bool may_ask, 
     }
   }
   if (!away.empty()) append(out.answers ? out.waiting : out.away, away);
-  if (!not_asked.empty()) out.not_asked = "no RestApi tells what slurmdbd has, of Controllers: " + some_of(not_asked);
+  if (!not_asked.empty())
+    out.not_asked = "slurmdbd cannot be queried, because no RestApi belongs to Controllers: " + some_of(not_asked);
   return out;
 }
 

@@ -44,7 +44,7 @@ void add(std::string_view words, std::string_view says, const kube::PodRecord& p
   words.remove_prefix(says.size());
   const bool of_sshd = says == kSshdSays;
   out.push_back({of_sshd ? "SshdRefuses" : "SssdRefuses",
-                 "pod " + pod.meta.name + (of_sshd ? ": sshd says: " : ": SSSD says: ") + joined(words)});
+                 "pod " + pod.meta.name + (of_sshd ? ": sshd reports: " : ": SSSD reports: ") + joined(words)});
 }
 
 }  // namespace

@@ -28,11 +28,11 @@ TEST(Check, WhatDaemonsRefuseIsQuoted) {
   const std::vector<std::string> none;
   EXPECT_EQ(refusals(ended("")), none);
   EXPECT_EQ(refusals(ended("sshd: no hostkeys available -- exiting.\n")),
-            std::vector<std::string>{"SshdRefuses pod login-1: sshd says: no hostkeys available -- exiting."});
+            std::vector<std::string>{"SshdRefuses pod login-1: sshd reports: no hostkeys available -- exiting."});
   EXPECT_EQ(refusals(ended("sssd: Failed to parse\nEqual sign is missing.\n")),
-            std::vector<std::string>{"SssdRefuses pod login-1: SSSD says: Failed to parse; Equal sign is missing."});
-  EXPECT_EQ(refusals(ended("sshd: a\nb\nsssd: c\n")),
-            (std::vector<std::string>{"SshdRefuses pod login-1: sshd says: a; b", "SssdRefuses pod login-1: SSSD says: c"}));
+            std::vector<std::string>{"SssdRefuses pod login-1: SSSD reports: Failed to parse; Equal sign is missing."});
+  EXPECT_EQ(refusals(ended("sshd: a\nb\nsssd: c\n")), (std::vector<std::string>{"SshdRefuses pod login-1: sshd reports: a; b",
+                                                                                "SssdRefuses pod login-1: SSSD reports: c"}));
   EXPECT_EQ(refusals(ended("OOMKilled")), none);
   EXPECT_EQ(refusals({{"waiting", {{"reason", "PodInitializing"}, {"message", "sshd: x"}}}}), none);
   EXPECT_EQ(refusals(ended("sshd: x"), "Failed"), none) << "another one is made in its place";

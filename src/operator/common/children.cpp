@@ -151,7 +151,7 @@ std::optional<plan::Step> apply_step(const kube::Resource& resource, core::Json 
   const bool wanted_before = observed != nullptr && observed->meta.annotation(kube::kIntentHash) == kube::intent_hash(intent);
   const char* why = observed == nullptr ? "it does not exist"
                     : wanted_before     ? "somebody has changed it"
-                                        : "what is wanted has changed";
+                                        : "the desired object has changed";
   if (observed != nullptr && resource == kube::resources::kService) {
     if (core::Json ports = repaired_ports(intent, observed->body, wanted_before); !ports.is_null()) {
       core::Json patch = core::Json::array({{{"op", "replace"}, {"path", "/spec/ports"}, {"value", std::move(ports)}}});
@@ -188,8 +188,8 @@ std::optional<plan::Step> make_way_step(const kube::Resource& resource, const co
   for (const char* list : {"containers", "initContainers"}) drop_probes(intent, observed->body, list, operations);
   replace_volumes(intent, observed->body, operations);
   if (operations.empty()) return {};
-  return plan::Step{{"make way in", resource.kind, observed->meta.name},
-                    "somebody else gave probes another handler, or volumes another type, than is wanted",
+  return plan::Step{{"clear conflicts in", resource.kind, observed->meta.name},
+                    "somebody else has set another probe handler or another volume type than the desired ones",
                     kube::patch_any_version(resource, observed->meta, std::move(operations), kube::PatchType::kJson)};
 }
 

@@ -53,7 +53,7 @@ std::optional<Needed> needed_by(const plan::Context& context, const kube::Object
     plan.need({all, std::move(list)});
     return std::nullopt;
   }
-  const std::string again = "the " + all + " are asked for again";
+  const std::string again = "the " + all + " are listed again";
   const core::Result<core::Json>& answer = found->second.value;
   if (!answer) {
     plan.wake_after(kAskAgain, again);

@@ -21,7 +21,7 @@ std::optional<std::string> told_by_events(const plan::Context& context, const ap
   if (ready == nullptr || ready->status == api::ConditionStatus::kTrue || !ready->last_transition_time) return {};
   const core::Duration left = kMade - (context.now - *ready->last_transition_time);
   if (left > core::Duration{0}) {
-    plan.wake_after(std::min(left, kMade), "what is not made is told");
+    plan.wake_after(std::min(left, kMade), "a missing pod is reported");
     return {};
   }
   plan::Need need = need_events(kind, object, reason);
@@ -30,7 +30,7 @@ std::optional<std::string> told_by_events(const plan::Context& context, const ap
     plan.need(std::move(need));
     return {};
   }
-  plan.wake_after(kReadAgain, "why it is not made may change");
+  plan.wake_after(kReadAgain, "the reason why the pod is missing may change");
   return newest_note(events->second, *ready->last_transition_time - kSlack);
 }
 
@@ -63,7 +63,7 @@ std::optional<Problem> find_lost_pod(const plan::Context& context, const std::ve
     }
     const core::Duration left = *pod->meta.deletion_timestamp + kOverdue - context.now;
     if (left > core::Duration{0}) {
-      plan.wake_after(std::min(left, 2 * kOverdue), "a pod's end is overdue then");
+      plan.wake_after(std::min(left, 2 * kOverdue), "the pod's end is overdue then");
       continue;
     }
     return Problem{

@@ -47,7 +47,7 @@ std::optional<Problem> accounting_problem(const Observed& observed) {
     // The Secrets that a Controller names as its keys cannot be changed later.
     return Problem{
         "AccountingKeyDiffers",
-        std::string(field) + ": the key in Secret " + ours.ref.secret + " is another than the one in Secret " +
+        std::string(field) + ": the key in Secret " + ours.ref.secret + " differs from the one in Secret " +
             theirs->ref.secret + ", which " + name + " has: slurmdbd would refuse " + refused + ". " +
             (is_new ? "Delete this Controller, and the claim of its state volume if there is one, and create it again "
                       "with the Secrets of that Accounting in spec.slurmKeyRef and spec.jwtKeyRef"
@@ -62,7 +62,7 @@ std::optional<Problem> accounting_problem(const Observed& observed) {
   if (releases_between(facts.slurmdbd_release, slurmctld) > 0) {
     return Problem{"SlurmdbdFirst", "slurmctld is of Slurm " + to_string(slurmctld) + ", and the slurmdbd of " + name + " of " +
                                         to_string(facts.slurmdbd_release) +
-                                        ", which does not understand it: set spec.slurmdbd.image of that one first"};
+                                        ", which does not understand it: upgrade that slurmdbd first (spec.slurmdbd.image)"};
   }
   return {};
 }
@@ -236,12 +236,11 @@ std::optional<Problem> start_problem(const Observed& observed) {
     if (!words.starts_with(kNewer)) continue;
     const std::size_t blank = words.find(' ', kNewer.size());
     if (blank == std::string::npos) continue;
-    return Problem{
-        "SlurmdbdFirst",
-        "slurmctld says that it is of Slurm " + words.substr(kNewer.size(), blank - kNewer.size()) + ", and the slurmdbd of " +
-            accounting_name(observed) + " is of " + one_line(words.substr(blank + 1)) +
-            ", which does not understand it: slurmctld does not start, its state stays as it is, and jobs run on. Set "
-            "spec.slurmdbd.image of that one first, or spec.slurmctld.image back"};
+    return Problem{"SlurmdbdFirst",
+                   "slurmctld reports that it is of Slurm " + words.substr(kNewer.size(), blank - kNewer.size()) +
+                       ", and the slurmdbd of " + accounting_name(observed) + " is of " + one_line(words.substr(blank + 1)) +
+                       ", which does not understand it: slurmctld does not start, its state is unchanged, and jobs run on. "
+                       "Upgrade that slurmdbd first (spec.slurmdbd.image), or restore the previous spec.slurmctld.image"};
   }
   return {};
 }
@@ -255,12 +254,12 @@ std::string awaited_slurmdbd(const Observed& observed, const ConfigState& state)
   if (slurmdbd.empty() || !waits || start_problem(observed)) return "";
   std::string text = "slurmctld starts when the slurmdbd at " + slurmdbd + " answers, which gives it the number of its cluster";
   if (observed.accounting && observed.accounting->external)
-    text += ". See that it runs, and that spec.externalConfig of " + accounting_name(observed) + " says where";
+    text += ". Check that it runs, and that spec.externalConfig of " + accounting_name(observed) + " has its address";
   if (observed.controller.spec.persistence.enabled && has_run(observed, state))
-    text += ". Jobs run on, and none is started. To go on without accounting, remove spec.accountingRef";
+    text += ". Running jobs continue, and no job is started. To go on without accounting, remove spec.accountingRef";
   if (!observed.controller.spec.persistence.enabled && has_run(observed, state))
     text +=
-        ". The state in which slurmctld had that number has gone with its last pod, because spec.persistence.enabled is false";
+        ". The state that contained this number was lost with slurmctld's last pod, because spec.persistence.enabled is false";
   return text;
 }
 
@@ -283,7 +282,7 @@ void set_accounting_condition(Conditions& conditions, const Observed& observed, 
     const auto waits = std::ranges::find(wanted.warnings, std::string_view("Waiting"), &Problem::reason);
     set(api::ConditionStatus::kFalse, "Waiting",
         keys                             ? keys->message
-        : waits == wanted.warnings.end() ? "slurmctld has yet to be given the slurmdbd at " + slurmdbd
+        : waits == wanted.warnings.end() ? "slurmctld is not configured yet to use the slurmdbd at " + slurmdbd
                                          : waits->message);
   } else if (std::string awaited = awaited_slurmdbd(observed, state); !awaited.empty()) {
     set(api::ConditionStatus::kFalse, "Waiting", std::move(awaited));
@@ -292,7 +291,7 @@ void set_accounting_condition(Conditions& conditions, const Observed& observed, 
         "slurmctld starts when the slurmdbd of " + accounting_name(observed) + " answers");
   } else if (!facts.external && !facts.serving) {
     set(api::ConditionStatus::kFalse, "AccountingAway",
-        accounting_name(observed) + ": its slurmdbd does not answer. Jobs go on, and slurmctld keeps what it has to record" +
+        accounting_name(observed) + ": its slurmdbd does not answer. Jobs go on, and slurmctld keeps its job records" +
             (observed.controller.spec.persistence.enabled ? ""
                                                           : " in its pod. A slurmctld that starts meanwhile waits for "
                                                             "slurmdbd, because spec.persistence.enabled is false"));

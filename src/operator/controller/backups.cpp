@@ -172,11 +172,12 @@ std::optional<OtherSlurmctlds> find_other_slurmctlds(const Observed& observed) {
   if (replicas <= 1 && others.empty()) return {};
   std::ranges::sort(others);
   const std::string many =
-      fmt::format("StatefulSet {}, which another operator made, runs more than one slurmctld", set->meta.name);
+      fmt::format("StatefulSet {}, which another operator created, runs more than one slurmctld", set->meta.name);
   const std::string kept = "Nothing of slurmctld is changed until it runs alone";
   if (replicas <= 1) {
     return OtherSlurmctlds{
-        {kOtherSlurmctlds, fmt::format("{}: {} is to end. {}", many, some_of(others), kept), Problem::Kind::kComing}, {}};
+        {kOtherSlurmctlds, fmt::format("{}: waiting for {} to end. {}", many, some_of(others), kept), Problem::Kind::kComing},
+        {}};
   }
   if (!serves) {
     return OtherSlurmctlds{
@@ -188,12 +189,13 @@ std::optional<OtherSlurmctlds> find_other_slurmctlds(const Observed& observed) {
   }
   core::Json operations = core::Json::array({{{"op", "test"}, {"path", "/spec/replicas"}, {"value", replicas}},
                                              {{"op", "replace"}, {"path", "/spec/replicas"}, {"value", 1}}});
-  return OtherSlurmctlds{{kOtherSlurmctlds, fmt::format("{}: those beside {}, which serves, are to end. {}", many, first, kept),
-                          Problem::Kind::kComing},
-                         plan::Step{{"scale", "StatefulSet", set->meta.name},
-                                    "the slurmctlds that stand by are to be ours, and " + first + " serves",
-                                    kube::patch_any_version(kube::resources::kStatefulSet, set->meta, std::move(operations),
-                                                            kube::PatchType::kJson)}};
+  return OtherSlurmctlds{
+      {kOtherSlurmctlds, fmt::format("{}: all except {}, which serves, are scaled down. {}", many, first, kept),
+       Problem::Kind::kComing},
+      plan::Step{
+          {"scale", "StatefulSet", set->meta.name},
+          "the standby slurmctlds must be backups that this operator runs, and " + first + " serves",
+          kube::patch_any_version(kube::resources::kStatefulSet, set->meta, std::move(operations), kube::PatchType::kJson)}};
 }
 
 void plan_backup_network(Draft& draft, plan::Lane& lane) {
@@ -219,7 +221,7 @@ bool plan_backups(Draft& draft, plan::Lane& lane, const ConfigState& state, cons
     if (!over) {
       const auto since = false_since(observed);
       const core::Duration left = since ? *since + kUnheard - observed.context.now : core::Duration{0};
-      if (left > core::Duration{0}) draft.plan.wake_after(left, "a primary that waits is not to wait for Slurm's answer then");
+      if (left > core::Duration{0}) draft.plan.wake_after(left, "the waiting primary then starts without an answer of Slurm");
       return false;
     }
     if (!noted && held_back(observed, state)) {
@@ -234,7 +236,7 @@ bool plan_backups(Draft& draft, plan::Lane& lane, const ConfigState& state, cons
     set["metadata"]["annotations"][std::string(api::kAnnotationHandedOver)] =
         primary->meta.uid + " " + core::format_rfc3339(*at);
     const core::Duration left = *at + kHandOver - observed.context.now;
-    if (left > core::Duration{0}) draft.plan.wake_after(left, "the backups come back then");
+    if (left > core::Duration{0}) draft.plan.wake_after(left, "the backups start again then");
   }
   std::optional<plan::Step> apply =
       apply_step(kube::resources::kStatefulSet, set, observed.backup_set.get(), kManagerController);
@@ -259,10 +261,12 @@ void set_backups_condition(Conditions& conditions, Draft& draft) {
   if (!primary_ready(observed)) {
     const std::string one = (ready.size() > 1 ? "one of " : "") + some_of(ready);
     who = primary + " is not ready, and " +
-          (ready.empty()             ? "no backup is"
-           : backup_serves(observed) ? "Slurm is served by " + one + (backup_hands_over(observed) ? ", which is to end" : "")
-                                     : one + " is to take over");
-    if (waits_in_vain(observed)) who += "; it still waits for the end of that one: to try again, delete the pod " + primary;
+          (ready.empty() ? "no backup is"
+           : backup_serves(observed)
+               ? "Slurm is served by " + one + (backup_hands_over(observed) ? ", which will be stopped" : "")
+               : one + " is taking over");
+    if (waits_in_vain(observed))
+      who += "; the primary still waits for the end of that backup: to try again, delete the pod " + primary;
   }
   const bool all = static_cast<int>(ready.size()) >= wanted;
   const std::string text = fmt::format("{}; {} of {} backups {} ready", who, ready.size(), wanted, wanted > 1 ? "are" : "is");

@@ -134,23 +134,21 @@ std::optional<Problem> number_problem(const Observed& observed, const ConfigStat
                                                  waits->waiting_reason.empty()) {
       const std::string exec = fmt::format("`kubectl -n {} exec {} -c {} -- ", meta.ns, pod->meta.name, kClusterNumber);
       const std::string directory = state_directory(observed);
-      return text(
-          {noted[0], noted[1]},
-          fmt::format("slurmctld waits for you, and jobs run on. To go back to the former database, restore it, and then "
-                      "run {}touch {}/{}`. To go on with the database that is there, run {}rm {}/clustername`: slurmctld "
-                      "takes its number, and keeps its jobs",
-                      exec, directory, kTryAgain, exec, directory));
+      return text({noted[0], noted[1]},
+                  fmt::format("slurmctld waits for your decision, and jobs run on. To go back to the former database, restore "
+                              "it, and then run {}touch {}/{}`. To go on with the database that is there, run {}rm "
+                              "{}/clustername`: slurmctld takes its number, and keeps its jobs",
+                              exec, directory, kTryAgain, exec, directory));
     }
     const kube::ContainerState* slurmctld = state_of(*pod, kAppController);
     const auto numbers = slurmctld == nullptr ? std::nullopt : differing_numbers(*slurmctld);
     if (!numbers) continue;
-    return text(*numbers,
-                observed.controller.spec.persistence.enabled
-                    ? "slurmctld ends at its start, and is about to wait for you. Jobs run on"
-                    : fmt::format("slurmctld ends at each start, until you restore the former database. Jobs run on, and their "
-                                  "state is in the pod {}, because spec.persistence.enabled is false. To give them up, set the "
-                                  "annotation {}: \"true\" on the Controller",
-                                  pod->meta.name, api::kAnnotationLoseJobs));
+    return text(*numbers, observed.controller.spec.persistence.enabled
+                              ? "slurmctld exits at its start, and will then wait for your decision. Jobs run on"
+                              : fmt::format("slurmctld exits at each start, until you restore the former database. Jobs run "
+                                            "on, and their state is in the pod {}, because spec.persistence.enabled is false. "
+                                            "To give them up, set the annotation {}: \"true\" on the Controller",
+                                            pod->meta.name, api::kAnnotationLoseJobs));
   }
   return {};
 }

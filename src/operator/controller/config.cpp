@@ -302,12 +302,11 @@ void keep_left_nodesets(conf::Conf& out, const Observed& observed, const ConfigS
     if (line == nullptr) continue;
     out.add(*line);
     if (const conf::Entry* partition = before.record("PartitionName", name)) out.add(*partition);
-    rendered.warnings.push_back(
-        {"Waiting",
-         "NodeSet " + object +
-             " is gone, but some of its workers still exist: its lines in slurm.conf stay until these workers "
-             "are gone, because of their jobs",
-         Problem::Kind::kComing});
+    rendered.warnings.push_back({"Waiting",
+                                 "NodeSet " + object +
+                                     " no longer exists, but some of its workers do: its lines in slurm.conf are kept until "
+                                     "these workers are deleted, because of their jobs",
+                                 Problem::Kind::kComing});
   }
 }
 
@@ -323,8 +322,8 @@ std::optional<conf::Problem> probes_problem(const Observed& observed, const conf
     const conf::Setting& head = entry.head();
     if (head.key == kKey && has_word(head.value))
       return conf::Problem{head.line, head.key,
-                           std::string(kWord) + ": the kubelets probe by HTTP, and would end, " +
-                               some_of(observed.http_probed) + ". Remove this parameter until they have been replaced"};
+                           std::string(kWord) + ": without HTTP, the kubelets' probes would fail and end " +
+                               some_of(observed.http_probed) + ". Remove this parameter until these pods have been replaced"};
   }
   return {};
 }

@@ -38,7 +38,7 @@ std::optional<kube::ObjectPtr> find_budget(Draft& draft) {
   if (budget == nullptr) return {};
   if (*budget) return std::make_shared<kube::Object>(kube::Object{kube::parse_meta(**budget), **budget});
   if (budget->error().code == core::ErrorCode::kNotFound) return nullptr;
-  draft.plan.wake_after(kReadAgain, "what others have set of the workers' budget decides how it is made");
+  draft.plan.wake_after(kReadAgain, "fields of the workers' PodDisruptionBudget that others have set decide how it is applied");
   return {};
 }
 
@@ -85,7 +85,8 @@ bool jobs_at_stake(const Observed& observed) {
 
 void plan_guard(Draft& draft) {
   if (auto act = kube::add_finalizer(resources::kController, draft.observed.object->meta, api::kFinalizerController)) {
-    draft.plan.lane("guard").add({{"add", "finalizer"}, "workers and RestApis go before their slurmctld", std::move(act)});
+    draft.plan.lane("guard").add(
+        {{"add", "finalizer"}, "workers and RestApis are deleted before their slurmctld", std::move(act)});
   }
 }
 
@@ -98,7 +99,7 @@ Keyring plan_copy(Draft& draft) {
     for (plan::Step& step : keyring.rotation->witnesses) draft.plan.lane("witnesses").add(std::move(step));
   }
   // The deletion of a worker does not start a pass for the Controller.
-  if (keyring.problem) draft.plan.wake_after(kLookAgain, "whom another key would cut off may be gone");
+  if (keyring.problem) draft.plan.wake_after(kLookAgain, "daemons that the new key would cut off may have ended");
   return keyring;
 }
 
@@ -122,7 +123,7 @@ void plan_records(Draft& draft) {
   plan::Lane& lane = draft.plan.lane("records");
   for (const StaleRecord& record : observed.stale_records) {
     if (!record.evidence || draft.plan.step_count() >= kRecordsPerPass)
-      return draft.plan.wake_after(core::Duration{1000}, "records of workers are left");
+      return draft.plan.wake_after(core::Duration{1000}, "Slurm still has node records of workers");
     const std::string& why = record.evidence->detail();
     lane.add({{"delete", "Slurm node", record.node}, why, slurm::delete_node(slurm::Owner::kOperator, *record.evidence, why)});
   }
@@ -138,11 +139,11 @@ void set_key_condition(Conditions& conditions, Draft& draft, const Keyring& keyr
   if (!problem) return;
   std::string text = problem->message;
   if (!keyring.cannot_rotate.empty())
-    text += ". They would take effect without an interruption if it were not for: " + keyring.cannot_rotate;
+    text += ". They cannot take effect without an interruption because of: " + keyring.cannot_rotate;
   if (!keyring.waits_for.empty()) {
     text += ". The data in Secret " + draft.observed.slurm_key.ref.secret + " take effect automatically" +
             (draft.observed.controller.spec.external ? "" : ", with a restart of slurmctld") +
-            ", as soon as nothing is in the way. Waiting for: " + keyring.waits_for;
+            ", as soon as nothing prevents it. Waiting for: " + keyring.waits_for;
   }
   if (const std::vector<std::string>& old = draft.observed.old_mounts; !old.empty()) {
     text +=

@@ -114,10 +114,9 @@ bool answers(Draft& draft) {
 /// Reports that slurmctld's StatefulSet or pod of an earlier Controller of this name still exists.
 void tell_own_slurmctld(Draft& draft) {
   const std::string name = controller_object_name(draft.observed.object->meta.name);
-  draft.problems.push_back(
-      {"SlurmctldExists", "spec.external is true, but StatefulSet " + name +
-                              " or its pod is still there, whose files would be overwritten: delete the StatefulSet, or give "
-                              "this Controller another name"});
+  draft.problems.push_back({"SlurmctldExists", "spec.external is true, but StatefulSet " + name +
+                                                   " or its pod still exists, and its files would be overwritten: delete the "
+                                                   "StatefulSet, or give this Controller another name"});
   draft.blocked = true;
   plan_status(draft, conditions_of(draft.observed), false);
 }
@@ -163,7 +162,7 @@ void plan_external(Draft& draft) {
   if (!ready) {
     draft.waiting =
         observed.restapis.empty()
-            ? "no RestApi refers to this Controller, so the operator cannot speak to the slurmctld at " + address(observed)
+            ? "no RestApi refers to this Controller, so the operator cannot reach the slurmctld at " + address(observed)
             : "the slurmctld at " + address(observed) +
                   (slurm::has_answered(observed.snapshot) ? " no longer answers" : " has not answered yet");
   }

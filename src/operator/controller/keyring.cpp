@@ -235,7 +235,7 @@ void go_on(const Observed& observed, bool state_at_stake, Keyring& out) {
       waits_for(observed, state_at_stake).empty()) {
     const SecretFacts& from = begins ? observed.slurm_key : copy;
     out.renew = patch(observed, from.digest, from.content, begins ? data_of(observed) : Json::object(),
-                      "the key rotates, and there is nobody to cut off", Template::kAnew);
+                      "the key is being rotated, and no daemon would be cut off", Template::kAnew);
     out.digest = from.digest;
     return;
   }
@@ -259,20 +259,20 @@ Keyring with_copy(const Observed& observed, bool state_at_stake) {
       out.problem = edited(observed);
     } else {
       out.renew = patch(observed, source.digest, source.content, data_of(observed),
-                        "somebody has changed it, and there is nobody to cut off", Template::kAnew);
+                        "somebody has changed it, and no daemon would be cut off", Template::kAnew);
       out.digest = source.digest;
     }
   } else if (!source.usable()) {
     if (copy.edited) out.problem = edited(observed);
   } else if (copy.content == source.content && !copy.edited) {
-    if (!labelled(copy)) out.mend = patch(observed, of, source.content, nullptr, "it does not say whose it is");
+    if (!labelled(copy)) out.mend = patch(observed, of, source.content, nullptr, "it lacks the labels of its Controller");
   } else if (runs == source.digest) {
     out.mend = patch(observed, runs, source.content, data_of(observed), "somebody has changed it");
   } else if (has_former_data(observed)) {
     out.mend = patch(observed, of, source.content, data_of(observed), "somebody has changed it");
   } else if (out.waits_for = waits_for(observed, state_at_stake); out.waits_for.empty()) {
     out.renew = patch(observed, source.digest, source.content, data_of(observed),
-                      "the key has changed, and there is nobody to cut off");
+                      "the key has changed, and no daemon would be cut off");
     out.digest = source.digest;
   } else if (const std::string hindrance = cannot_rotate(observed); !copy.edited && labelled(copy) && hindrance.empty()) {
     out.mend = begin_rotation(observed);

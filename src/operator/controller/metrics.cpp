@@ -66,8 +66,8 @@ std::string metrics_refused(const Observed& observed, const ConfigState& state) 
   const slurm::conf::Conf offered = slurm::conf::parse(slurm::conf::Kind::kSlurm, slurm_conf(state.offered)).conf;
   if (offered.get(kMetricsType) || (observed.snapshot && observed.snapshot->capabilities.metrics)) return "";
   return "the tag of the image " + image +
-         " does not tell a release of Slurm, and a slurmctld before 25.11 does not start with MetricsType: the metrics come "
-         "when slurmctld has told its release through a RestApi";
+         " does not name a release of Slurm, and a slurmctld before 25.11 does not start with MetricsType: metrics are enabled "
+         "when slurmctld has reported its release through a RestApi";
 }
 
 void add_metrics(slurm::conf::Conf& out, const Observed& observed, const ConfigState& state) {
@@ -136,8 +136,7 @@ void set_metrics_condition(Conditions& conditions, const Observed& observed, con
     if (const std::string key = asks_for_token(state); !key.empty()) {
       return set(ConditionStatus::kFalse, "TokenMissing",
                  "slurm.conf has " + key +
-                     ", so slurmctld asks Prometheus for a token: name one in "
-                     "spec.metrics.serviceMonitor.tokenSecretRef");
+                     ", so slurmctld requires a token from Prometheus: name one in spec.metrics.serviceMonitor.tokenSecretRef");
     }
   }
   if (!loaded || (metrics.service_monitor.enabled && !observed.service_monitor))

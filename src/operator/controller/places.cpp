@@ -189,7 +189,7 @@ void note_places(const Observed& observed, ConfigState& next, plan::Plan& plan) 
     return;
   }
   if (const core::Duration left = left_to_gather(observed, census); left.count() > 0)
-    return plan.wake_after(left, "workers that come together are given places together");
+    return plan.wake_after(left, "workers that register at about the same time are placed together");
   const core::WallTime until = std::max(now, census.newest > now ? census.newest + core::Duration{1000} : now);
   if (!next.places) next.places = Places{};
   std::optional<core::WallTime>& due = next.places->due;
@@ -207,11 +207,11 @@ void add_places_step(const Observed& observed, const ConfigState& state, plan::P
   const bool reads_refused = !state.refused_hash.empty() && !mounts_copies(observed, state);
   if (reads_refused || state.tries_partition() || !holds_offered(observed, state)) return;
   core::Duration left{0};
-  if (recent_try(observed, &left) != nullptr) return plan.wake_after(left, "places are given once a minute at most");
+  if (recent_try(observed, &left) != nullptr) return plan.wake_after(left, "workers are placed once a minute at most");
   const core::WallTime due = *state.places->due;
   if (plan.lanes().contains("load") || !starting_jobs(observed.snapshot).empty()) {
     const bool waits_long = observed.context.now - due > kPrologLimit;
-    return plan.wake_after(waits_long ? kSeldom : kOften, "workers are given places when no job is starting");
+    return plan.wake_after(waits_long ? kSeldom : kOften, "workers are placed when no job is starting");
   }
   plan.lane("load")
       .add({kLookForStarting.of("", kForPlaces), "a reconfigure would cut them short",
@@ -232,8 +232,8 @@ void set_places_condition(Conditions& conditions, const Observed& observed, cons
   if (topology.kind == Kind::kUnreadable) {
     return set(api::ConditionStatus::kUnknown, "TopologyUnreadable",
                file +
-                   " cannot be read, so workers that register are given no places before the next change of the "
-                   "configuration, or `scontrol reconfigure`: " +
+                   " cannot be read, so workers that register get no place before the next change of the configuration or "
+                   "`scontrol reconfigure`: " +
                    one_line(topology.why));
   }
   if (topology.kind == Kind::kTooNew) {
@@ -243,8 +243,8 @@ void set_places_condition(Conditions& conditions, const Observed& observed, cons
   }
   if (observed.restapis.empty()) {
     return set(api::ConditionStatus::kUnknown, "NoRestApi",
-               "without a RestApi, workers that register are given the places that " + file +
-                   " gives them at the next change of the configuration, or by `scontrol reconfigure`");
+               "without a RestApi, workers that register get the places that " + file +
+                   " gives them only with the next change of the configuration or `scontrol reconfigure`");
   }
   // The places are unknown now, so the condition does not change.
   if (topology.kind == Kind::kUnknown || !answers(observed)) {
@@ -258,12 +258,13 @@ void set_places_condition(Conditions& conditions, const Observed& observed, cons
     const std::string words = tried != nullptr && refused(&tried->second) ? tried->second.error->message : "";
     return set(
         api::ConditionStatus::kFalse, "Placing",
-        "Slurm has no places for these workers, which " + file +
-            " gives them, until slurmctld is reconfigured: " + some_of(census.waiting) +
-            (observed.stopped ? fmt::format(". That waits until the annotation {} is removed", api::kAnnotationStopDeletions)
-             : frozen         ? ". That waits until the new slurm.key is in force, see condition KeyChanged"
-             : words.empty()  ? ". That waits until no job is starting, and a minute since the last time"
-                              : "; it refuses: " + one_line(words) + log_hint(observed, words)));
+        "these workers, which " + file +
+            " places, have no place in Slurm until slurmctld is reconfigured: " + some_of(census.waiting) +
+            (observed.stopped
+                 ? fmt::format(". The reconfigure waits until the annotation {} is removed", api::kAnnotationStopDeletions)
+             : frozen        ? ". The reconfigure waits until the new slurm.key is in force, see condition KeyChanged"
+             : words.empty() ? ". The reconfigure waits until no job is starting, and for a minute after the previous one"
+                             : "; slurmctld refuses it: " + one_line(words) + log_hint(observed, words)));
   }
   if (!census.nameless.empty()) {
     return set(api::ConditionStatus::kFalse, "WorkersNotNamed",

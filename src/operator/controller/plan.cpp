@@ -61,7 +61,7 @@ void plan_keys(Draft& draft) {
   const auto generate = [&](const SecretFacts& key, int bytes) {
     if (!key.ref.generated || key.presence != kube::Presence::kAbsent || copy_unknown(observed, key)) return;
     // The deletion of a worker does not start a pass for the Controller.
-    if (lost(observed, key)) return draft.plan.wake_after(kMayHaveEnded, "Secret " + key.ref.secret + " may be made anew");
+    if (lost(observed, key)) return draft.plan.wake_after(kMayHaveEnded, "Secret " + key.ref.secret + " may be recreated");
     // A key is generated only if the Secret does not exist. An existing key is never replaced, because slurmctld's state and
     // the workers depend on that key.
     core::Json recipe = &key == &observed.slurm_key ? restored_key(observed) : nullptr;
@@ -153,7 +153,7 @@ void plan_stateful_set(Draft& draft, plan::Lane& lane, const core::Json& set, st
     // A job may have been submitted since the last snapshot.
     if ((apply || renew) && state_at_stake(observed) && !observed.restapis.empty()) {
       lane.add({{"look for", "jobs"},
-                "slurmctld's pod is to be replaced, and its state goes with it",
+                "slurmctld's pod must be replaced, and its state is lost with it",
                 slurm::confirm_no_jobs(observed.cluster)});
       lane.then();
     }
@@ -164,7 +164,7 @@ void plan_stateful_set(Draft& draft, plan::Lane& lane, const core::Json& set, st
     lane.add(std::move(apply));
     return;
   }
-  draft.plan.wake_after(kLookAgain, "jobs keep slurmctld's pod");
+  draft.plan.wake_after(kLookAgain, "jobs prevent the replacement of slurmctld's pod");
   // The message does not have the number of jobs, because each new message creates an event.
   draft.problems.push_back(
       {"RestartWithheld",
@@ -202,8 +202,8 @@ std::optional<plan::Step> keep_copies(const Observed& observed, const ConfigStat
     }
   }
   if (strays.empty()) return {};
-  return plan::Step{{"take strays out of", "ConfigMap", name},
-                    "somebody has put files beside those that slurmctld is to have",
+  return plan::Step{{"remove foreign files from", "ConfigMap", name},
+                    "somebody has added files that slurmctld must not read",
                     kube::patch_any_version(kube::resources::kConfigMap, there->meta, std::move(strays))};
 }
 
@@ -287,8 +287,8 @@ std::pair<ConfigState, Rendered> plan_pod(Draft& draft, Keyring& keyring) {
     draft.plan.wake_after(*due - observed.context.now, "what slurmctld refused is tried again");
   if (draft.waiting.empty() && !ends.empty()) {
     draft.waiting = fmt::format(
-        "slurmctld has partition {} with jobs in it, and what it is to load does not: it is loaded when they have ended, or at "
-        "once with the annotation {}=partition/{}",
+        "slurmctld has partition {} with jobs in it, and the new configuration lacks it: it is loaded when these jobs have "
+        "ended, or at once with the annotation {}=partition/{}",
         *ends.begin(), api::kAnnotationRemoveNow, *ends.begin());
   }
   if (draft.waiting.empty() && awaits_load(observed, next)) draft.waiting = kNotLoaded;
@@ -342,10 +342,11 @@ void set_config_conditions(Conditions& conditions, const Observed& observed, con
   const std::string loads = state.accepted_hash.empty()                           ? ""
                             : takes_restart(state.accepted_files(), wanted.files) ? ": slurmctld has to restart for that"
                                                                                   : ": a reconfigure is enough";
-  const std::string why = !observed.restapis.empty() ? kNotLoaded + loads
-                          : observed.controller.spec.inplace_reconfigure
-                              ? unseen + "changes are loaded by the sidecar reconfigure, whose log has any refusal"
-                              : unseen + "changes are loaded when slurmctld restarts";
+  const std::string why =
+      !observed.restapis.empty() ? kNotLoaded + loads
+      : observed.controller.spec.inplace_reconfigure
+          ? unseen + "changes are loaded by the sidecar reconfigure, whose log shows whether slurmctld refuses them"
+          : unseen + "changes are loaded when slurmctld restarts";
   const std::string_view reason = observed.restapis.empty() ? "NoRestApi" : "Loading";
   conditions.set("ConfigAccepted", api::ConditionStatus::kUnknown, reason, why);
   conditions.set(api::kConditionReconfigured, api::ConditionStatus::kUnknown, reason, why);
@@ -489,7 +490,7 @@ void plan_running(Draft& draft) {
   for (const auto* problems : {&wanted.problems, &wanted.warnings}) {
     for (const Problem& problem : *problems) {
       if (problem.reason == "ClusterNameTaken" || problem.reason == "AccountingKeyDiffers")
-        draft.plan.wake_after(kLookAgain, "another cluster of the Accounting may have gone");
+        draft.plan.wake_after(kLookAgain, "another cluster of the Accounting may have been deleted");
     }
   }
   if (wanted.topology_may_change) draft.plan.wake_after(kLookAgain, "Slurm nodes may have been given other places");
@@ -609,7 +610,7 @@ void delete_left_workers(Draft& draft) {
     if (pod->meta.terminating() || !ends) continue;
     if (draft.plan.step_count() >= kPerPass) return draft.plan.wake_after(core::Duration{50}, "more workers to delete");
     draft.plan.lane("workers").add({{"delete", "Pod", pod->meta.key().str()},
-                                    "the cluster ends, and the NodeSet that it is of is gone",
+                                    "the cluster is being deleted, and the worker's NodeSet no longer exists",
                                     kube::delete_pod(*pod, *ends)});
   }
 }
@@ -630,7 +631,7 @@ std::optional<bool> goes_alone(Draft& draft) {
   if (*set) return kube::parse_meta(**set).owners.empty();
   if (set->error().code == core::ErrorCode::kNotFound) return false;
   constexpr core::Duration kReadAgain{5000};
-  draft.plan.wake_after(kReadAgain, "whether the Controller goes alone decides about its cluster");
+  draft.plan.wake_after(kReadAgain, "whether only the Controller is deleted decides about its cluster");
   return {};
 }
 
@@ -639,8 +640,8 @@ void plan_end(Draft& draft) {
   const std::optional<bool> alone = goes_alone(draft);
   if (!alone) return;
   if (*alone) {
-    draft.plan.intent.summary = "leave the cluster to itself";
-    return remove_finalizer(draft, "it is deleted without what it owns");
+    draft.plan.intent.summary = "keep the cluster without its Controller";
+    return remove_finalizer(draft, "it is deleted, and the objects that it owns are kept");
   }
   // Workers are deleted only after the Controller's status has announced the end of the cluster.
   if (announces_end(*observed.object) && !observed.stopped) delete_left_workers(draft);

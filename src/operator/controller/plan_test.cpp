@@ -733,12 +733,12 @@ TEST(End, IsToldBeforeAnybodyActsOnIt) {
 TEST(Records, AreDeletedAFewInAPass) {
   const plan::Plan few = plan(with_records(3, core::Duration{0}));
   EXPECT_EQ(deleted_records(few), 3U);
-  EXPECT_NE(few.wake_reason(), "records of workers are left");
+  EXPECT_NE(few.wake_reason(), "Slurm still has node records of workers");
   const plan::Plan many = plan(with_records(100, core::Duration{0}));
   EXPECT_GT(deleted_records(many), 20U);
   EXPECT_LE(deleted_records(many), 32U);
   EXPECT_EQ(many.wake(), core::Duration{1000});
-  EXPECT_EQ(many.wake_reason(), "records of workers are left");
+  EXPECT_EQ(many.wake_reason(), "Slurm still has node records of workers");
 }
 
 TEST(Records, AreDeletedOnEvidenceThatAges) {
@@ -762,7 +762,7 @@ TEST(Records, OfAnOldSnapshotWaitForAFreshOne) {
   const plan::Plan old = plan(with_records(3, core::Duration{60000}));
   EXPECT_EQ(deleted_records(old), 0U);
   EXPECT_EQ(old.wake(), core::Duration{1000});
-  EXPECT_EQ(old.wake_reason(), "records of workers are left");
+  EXPECT_EQ(old.wake_reason(), "Slurm still has node records of workers");
 }
 
 plan::Plan with_finalizer_and_claim(const char* phase) {

@@ -39,8 +39,8 @@ std::string why_slurmdbd_first(const Observed& observed) {
   const std::string image = slurmctld_image(observed.controller.spec);
   if (releases_between(observed.accounting->slurmdbd_release, slurm_release(image)) <= 0) return "";
   return fmt::format(
-      "spec.slurmctld.image {} is of Slurm {}, and the slurmdbd of Accounting {}/{} of {}, which does not understand it: set "
-      "spec.slurmdbd.image of that one first. slurmctld keeps its image",
+      "spec.slurmctld.image {} is of Slurm {}, and the slurmdbd of Accounting {}/{} of {}, which does not understand it: "
+      "upgrade that slurmdbd first (spec.slurmdbd.image). slurmctld keeps its image",
       image, to_string(slurm_release(image)), observed.object->meta.ns, observed.accounting->name,
       to_string(observed.accounting->slurmdbd_release));
 }
@@ -70,12 +70,11 @@ std::optional<HeldRelease> hold_release(const Observed& observed) {
                 Problem::Kind::kComing};
   }
   if (!problem && observed.accounting && observed.accounting->slurmdbd_changes) {
-    problem =
-        Problem{"ReleaseWaits",
-                fmt::format("slurmctld keeps its image until the slurmdbd of Accounting {}/{} answers with its own, which "
-                            "may take long when it converts its tables",
-                            observed.object->meta.ns, observed.accounting->name),
-                Problem::Kind::kComing};
+    problem = Problem{"ReleaseWaits",
+                      fmt::format("slurmctld keeps its image until the slurmdbd of Accounting {}/{} answers with its new "
+                                  "image, which may take long if it converts its tables",
+                                  observed.object->meta.ns, observed.accounting->name),
+                      Problem::Kind::kComing};
   }
   if (!problem) return {};
   HeldRelease out{observed, *std::move(problem)};

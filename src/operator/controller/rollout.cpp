@@ -106,7 +106,7 @@ std::string slurmctld_digest(const Observed& observed) {
 
 plan::Step refresh_step(const kube::PodRecord& pod, const Refresh& refresh) {
   // The patch has no resourceVersion, because the pod's status changes all the time and nobody else writes this annotation.
-  return {refresh_id(refresh), "the kubelet of pod " + pod.meta.name + " is to refresh the configuration",
+  return {refresh_id(refresh), "the kubelet of pod " + pod.meta.name + " must refresh the configuration",
           kube::patch_any_version(
               kube::resources::kPod, pod.meta,
               {{"metadata", {{"annotations", {{std::string(api::kAnnotationConfigRefresh), refresh.str()}}}}}})};

@@ -88,7 +88,7 @@ std::vector<std::string> in_the_way(const Observed& observed) {
   std::vector<std::string> out;
   if (observed.stopped) out.push_back(fmt::format("the stop switch (remove the annotation {})", api::kAnnotationStopDeletions));
   if (observed.restapis.empty()) out.emplace_back("a RestApi, which shows what daemons have loaded");
-  if (backups(observed) > 0 && !primary_ready(observed)) out.emplace_back("slurmctld's primary to be back");
+  if (backups(observed) > 0 && !primary_ready(observed)) out.emplace_back("slurmctld's primary to be ready again");
   if (uid_of_slurmctld(observed).empty()) out.emplace_back("slurmctld to run");
   std::vector<std::string> old;
   for (const kube::PodPtr& pod : daemons(observed)) {
@@ -163,7 +163,7 @@ plan::Step add_witness(const Observed& observed, const kube::PodRecord& pod, int
   // name.
   return {
       {"add", "witness", pod.meta.name, generation},
-      "its kubelet is to tell when it has refreshed the keys",
+      "the container shows when the kubelet has refreshed the keys",
       kube::patch_any_version(kube::resources::kPod, pod.meta, {{"spec", {{"ephemeralContainers", Json::array({container})}}}},
                               kube::PatchType::kStrategic, "ephemeralcontainers")};
 }
@@ -292,8 +292,8 @@ Logins await_logins(const Observed& observed, std::vector<std::string>& waits) {
   if (!starting.empty()) waits.push_back("login pods to start: " + some_of(starting));
   if (!silent.empty())
     waits.push_back(
-        "the end of login pods whose container initconf does not tell which key they have (delete them, or scale "
-        "their LoginSet to 0): " +
+        "the end of login pods whose container initconf does not report which key they have (delete them, or scale their "
+        "LoginSet to 0): " +
         some_of(silent));
   if (!ending.empty() || !former.empty() || !silent.empty()) return Logins::kFormer;
   return starting.empty() ? Logins::kNew : Logins::kStart;
@@ -398,7 +398,7 @@ Rotation plan_rotation(const Observed& observed) {
     if (!is_slurmctld(*pod) && !has_loaded(observed, *pod, *witness.done)) unloaded.push_back(pod->meta.name);
   }
   if (!failed.empty())
-    waits.push_back("the end of pods that do not tell when their files are refreshed (delete them when no job runs there): " +
+    waits.push_back("the end of pods that do not report when their files are refreshed (delete them when no job runs there): " +
                     some_of(failed));
   const std::string slurmctld = uid_of_slurmctld(observed);
   if (!unrefreshed.empty()) {

@@ -24,13 +24,14 @@ constexpr ImageRelease kFirstRelease{25, 5};
 std::optional<Problem> blindness(const Observed& observed) {
   if (observed.restapis.empty()) {
     return Problem{"TopologyWaits",
-                   "spec.topology: without a RestApi no Slurm node can be given another place: topology.yaml stays as it is"};
+                   "spec.topology: without a RestApi, the operator cannot move Slurm nodes to other places, so topology.yaml "
+                   "is not changed"};
   }
   // These are the capabilities of slurmrestd. The release of slurmrestd can differ from that of slurmctld.
   if (answers(observed) && !observed.snapshot->capabilities.topology_update) {
     return Problem{"TopologyNotSupported", "spec.topology: slurmrestd of Slurm " + observed.snapshot->capabilities.release +
-                                               " cannot change the places of nodes, and topology.yaml stays as it is: use "
-                                               "25.05 or later, or a topology.conf in spec.configFileRefs"};
+                                               " cannot change the places of nodes, so topology.yaml is not changed: use 25.05 "
+                                               "or later, or a topology.conf in spec.configFileRefs"};
   }
   return {};
 }
@@ -63,7 +64,7 @@ void let_go(const Observed& observed, TopologyFile& out) {
   std::vector<std::string> nodes;
   for (auto& [topology, node] : named) nodes.push_back(std::move(node));
   out.warnings.push_back({"TopologyWaits",
-                          "spec.topology has been removed; topology.yaml stays until " +
+                          "spec.topology has been removed; topology.yaml is kept until " +
                               (nodes.empty() ? "Slurm answers" : "no Slurm node has a place in it: " + some_of(nodes)),
                           Problem::Kind::kComing});
 }
@@ -74,7 +75,7 @@ void refuse_files(const Observed& observed, std::vector<Problem>& problems) {
       if (!map.files.contains(file)) continue;
       problems.push_back({"TopologyConflict", "ConfigMap " + observed.object->meta.ns + "/" + map.name +
                                                   " of spec.configFileRefs has a file " + file +
-                                                  ", and spec.topology asks for another one: remove one of the two"});
+                                                  ", which conflicts with spec.topology: remove one of the two"});
     }
   }
 }
@@ -165,20 +166,19 @@ TopologyFile topology_file(const Observed& observed, const ConfigState& state) {
   const auto strange = std::ranges::find_if(named, [](const auto& item) { return !is_for_flat(item.first); });
   if (out.text.empty() && out.problems.empty() && strange != named.end()) {
     out.keeps_pod = true;
-    out.problems.push_back({"TopologyConflict",
-                            "spec.topology: slurmctld runs with a topology.yaml that spec.configFileRefs has no more, and does "
-                            "not start without it while Slurm nodes have places in it: name it again, and take these places "
-                            "away before: " +
-                                *strange->second + " (" + std::string(strange->first) + ")"});
+    out.problems.push_back(
+        {"TopologyConflict",
+         "spec.topology: slurmctld runs with a topology.yaml that spec.configFileRefs no longer names, and cannot start "
+         "without it while Slurm nodes have places in it. Name it again, and remove these places before you remove the file: " +
+             *strange->second + " (" + std::string(strange->first) + ")"});
     return out;
   }
   if (!elsewhere.empty()) {
-    out.warnings.push_back(
-        {"TopologyWaits",
-         "spec.topology: topology.yaml stays as it is, because slurmctld would not start with Slurm nodes that "
-         "are elsewhere: " +
-             some_of(elsewhere),
-         Problem::Kind::kComing});
+    out.warnings.push_back({"TopologyWaits",
+                            "spec.topology: topology.yaml is not changed, because slurmctld would not start while these Slurm "
+                            "nodes have places that the new file lacks: " +
+                                some_of(elsewhere),
+                            Problem::Kind::kComing});
     return out;
   }
   if (units.empty()) {

@@ -30,7 +30,7 @@ std::optional<plan::Step> replace_pod_without_usage(const Observed& observed, co
   if (before != observed.context.outcomes.end() && before->second.state == plan::Outcome::State::kDone &&
       observed.context.mono - before->second.last < kAgain)
     return {};
-  return plan::Step{std::move(id), "slurmctld does not start without its usage file, and its init container mends that",
+  return plan::Step{std::move(id), "slurmctld does not start without its usage file, and the init container repairs that",
                     kube::delete_pod(**pod, *observed.usage_missing)};
 }
 

@@ -332,8 +332,8 @@ void withhold_tables(conf::Conf& wanted, const Observed& observed, const ConfigS
     if (wish >= was || (seen && wish > static_cast<std::int64_t>(rows))) return;
     wanted.set(key, std::to_string(was));
     warnings.push_back(
-        {std::string(kTableTooSmall), fmt::format("spec.extraConf: {}={} is not applied yet, and {} stays: {}; slurmctld would "
-                                                  "forget what exceeds the limit, with its jobs",
+        {std::string(kTableTooSmall), fmt::format("spec.extraConf: {}={} is not applied yet, and {} is kept: {}; slurmctld "
+                                                  "would drop the entries beyond the limit, with their jobs",
                                                   key, wish, was,
                                                   seen ? fmt::format("Slurm has {} {}", rows, what)
                                                        : std::string("it is not known how many ") + what + " Slurm has")});
@@ -376,8 +376,9 @@ std::string describe(const Observed& observed, const std::vector<Withheld>& with
     }
     all += (all.empty() ? "" : ",") + item.what;
   }
-  return "stays in slurm.conf until no job needs it, because slurmctld would end these jobs or forget what they hold: " + text +
-         "; to remove it at once, annotate the Controller with " + std::string(api::kAnnotationRemoveNow) + "=" + all;
+  return "is kept in slurm.conf until no job needs it, because slurmctld would end these jobs or lose track of what they "
+         "use: " +
+         text + "; to remove it at once, annotate the Controller with " + std::string(api::kAnnotationRemoveNow) + "=" + all;
 }
 
 bool lacks_withheld(const ConfigState& state, const Rendered& wanted) {
@@ -413,7 +414,7 @@ void watch_withheld(const Observed& observed, const std::vector<Withheld>& withh
   // Slurm starts a pass.
   const bool soon = slurm::has_answered(observed.snapshot) && observed.snapshot->complete() &&
                     std::ranges::any_of(withheld, [](const Withheld& item) { return item.jobs.empty(); });
-  plan.wake_after(soon ? kSoon : kJobsMayHaveEnded, "what is withheld may be free to go");
+  plan.wake_after(soon ? kSoon : kJobsMayHaveEnded, "what is withheld may be removable");
   remember_reconfigure(observed, plan);
 }
 

@@ -45,7 +45,7 @@ class Parser {
     Tree out = sum();
     if (!out) return out;
     skip();
-    if (at_ != text_.size()) return wrong("expected +, -, * or the end");
+    if (at_ != text_.size()) return wrong("expected +, - or *, or the end of the expression");
     if (!follows_)
       return core::fail(core::ErrorCode::kInvalid, "\"" + std::string(text_) + "\": has no %, all or partition(NAME)");
     return out;

@@ -61,7 +61,7 @@ TEST(Capacity, ErrorsNameThePosition) {
       {"", "expected a number"},
       {"all -", "expected a number"},
       {"all - - 8", "at position 7"},
-      {"all 8", "expected +, -, * or the end at position 5"},
+      {"all 8", "expected +, - or *, or the end of the expression at position 5"},
       {"all / 2", "at position 5"},
       {"partition gpu", "expected ( at position 11"},
       {"partition()", "expected the name of a partition"},

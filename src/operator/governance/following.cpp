@@ -101,10 +101,10 @@ class Follower {
       out_.complete = false;
       if (out_.problem && !former_) return;
       former_ = false;
-      out_.problem =
-          Problem{"CapacityUnknown",
-                  "spec.limits." + limit.limit + " has no value yet: Slurm has not told the nodes of Controller " + *cluster_,
-                  Problem::Kind::kComing};
+      out_.problem = Problem{
+          "CapacityUnknown",
+          "spec.limits." + limit.limit + " has no value yet: Slurm has not reported the nodes of Controller " + *cluster_,
+          Problem::Kind::kComing};
     }
   }
 
@@ -114,7 +114,7 @@ class Follower {
     former_ = true;
     out_.problem = Problem{
         "CapacityUnknown",
-        "spec.limits." + limit.limit + " keeps its former value: Slurm has not told the nodes of Controller " + *cluster_,
+        "spec.limits." + limit.limit + " keeps its former value: Slurm has not reported the nodes of Controller " + *cluster_,
         Problem::Kind::kComing};
   }
 

@@ -288,7 +288,7 @@ class Planner {
     } else {
       draft.reason = "SlurmdbdAway";
       const std::optional<ListState> list = incomplete(subject);
-      draft.message = "slurmdbd of Accounting " + observed_.key.name + " cannot be asked" +
+      draft.message = "slurmdbd of Accounting " + observed_.key.name + " cannot be queried" +
                       (!list || list->error.empty() ? " yet" : ": " + one_line(list->error));
     }
     return draft;
@@ -430,11 +430,10 @@ class Planner {
     }
     draft.synced = api::ConditionStatus::kTrue;
     draft.reason = "InSync";
-    draft.message =
-        group.subject == Subject::kQos && group.name == acct::kNormalQos
-            ? "normal is Slurm's own QOS, which jobs get that name none: it is never deleted, and stays as it is when "
-              "this object is deleted"
-            : "";
+    draft.message = group.subject == Subject::kQos && group.name == acct::kNormalQos
+                        ? "normal is Slurm's own QOS, the default of all jobs: it is never deleted, and keeps its settings "
+                          "when this object is deleted"
+                        : "";
     return draft;
   }
 
@@ -514,7 +513,7 @@ class Planner {
       draft.capacity_limits.clear();
       draft.reason = "AlreadyExists";
       draft.message = "slurmdbd has " + std::string(texts(group.subject).a_word) + " " + group.name + " that no " +
-                      texts(group.subject).resource.kind + " has made. It is left alone unless spec.adoption is Adopt";
+                      texts(group.subject).resource.kind + " manages. It is not changed unless spec.adoption is Adopt";
       return tell(claim, std::move(draft));
     }
     const Settings found = group.found ? group.found->settings : Settings{};
@@ -754,7 +753,7 @@ class Planner {
     const SubjectTexts& words = texts(group.subject);
     const std::string word(words.word);
     if (!kube::has_finalizer(claim.object->meta, words.finalizer)) return;
-    if (claim.id == 0 && !pending(claim)) return let_go(claim, group, "it has made no " + word, "");
+    if (claim.id == 0 && !pending(claim)) return let_go(claim, group, "this object has created no " + word, "");
     if (group.owner != nullptr) {
       const std::string owner = words.resource.kind + " " + group.owner->object->meta.name;
       if (group.owner->parse_error.empty() && !group.owner->enforces())
@@ -766,14 +765,14 @@ class Planner {
       return out_.waits_on(observed_.database);
     }
     if (!claim.deletes()) {
-      return let_go(claim, group, "the " + word + " stays",
+      return let_go(claim, group, "the " + word + " is kept",
                     claim.built_in()             ? group.name + " is Slurm's own"
                     : !claim.parse_error.empty() ? "the operator cannot read the object"
                     : claim.enforces()           ? "deletionPolicy is Orphan"
                                                  : "policy is Observe");
     }
     if (!observed_.accounting || observed_.accounting->meta.terminating())
-      return let_go(claim, group, "nobody can be asked any more", "its Accounting is deleted as well");
+      return let_go(claim, group, "its slurmdbd can no longer be queried", "its Accounting is deleted as well");
 
     Draft draft;
     draft.id = claim.id;
@@ -782,14 +781,16 @@ class Planner {
     draft.capacity_limits = claim.capacity_limits;
     if (known(claim.subject) != Known::kYes) {
       draft = unknown(std::move(draft), claim.subject);
-      draft.message += ". Until the " + word +
-                       " can be deleted this object stays; with spec.deletionPolicy Orphan it goes, and the " + word + " stays";
+      draft.message +=
+          ". Until the " + word +
+          " can be deleted, this object is kept. With spec.deletionPolicy Orphan, this object is deleted, and the " + word +
+          " is kept";
       return tell(claim, std::move(draft));
     }
     if (!group.found) return let_go(claim, group, "slurmdbd has no such " + word, "");
     const bool ours = claim.id != 0 ? group.found->id == claim.id
                                     : was_created(group) && acct::differences(draft.applied, group.found->settings).empty();
-    if (!ours) return let_go(claim, group, "the " + word + " stays", "slurmdbd has another one of that name");
+    if (!ours) return let_go(claim, group, "the " + word + " is kept", "slurmdbd has another one of that name");
     remove(claim, group, std::move(draft));
   }
 
@@ -849,11 +850,11 @@ class Planner {
       }
     } else if (use.empty()) {
       // A list is old or unknown, so there is no evidence. A poll that finds no change does not wake the key.
-      out_.wake_after(kListsAgain, "who uses the " + std::string(texts(group.subject).word) + " is not known");
+      out_.wake_after(kListsAgain, "the users of the " + std::string(texts(group.subject).word) + " are not known");
       if (const auto& list = observed_.view->associations; !list.complete()) {
         draft.wrong = false;
         draft.reason = "Deleting";
-        draft.message = group.text() + " is being deleted once its users are known";
+        draft.message = group.text() + " will be deleted when its users are known";
         if (!list.error.empty()) draft.message += ": " + one_line(list.error);
       }
     }
@@ -864,7 +865,7 @@ class Planner {
     plan::Lane& lane = lane_of(claim);
     if (!kept.empty()) {
       lane.add(event(claim, "Normal", std::string(texts(group.subject).kept), "Delete",
-                     group.text() + " stays in slurmdbd: " + kept));
+                     group.text() + " is kept in slurmdbd: " + kept));
       lane.then();
     }
     add_release(lane, claim, why);

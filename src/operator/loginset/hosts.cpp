@@ -99,7 +99,7 @@ void plan_hosts(const Observed& observed, plan::Plan& plan) {
     lane.add(apply_step(kube::resources::kEndpointSlice, std::move(hosts), there.get(), kManagerLoginSet));
   } else if (there && !there->meta.terminating()) {
     lane.add({{"delete", kube::resources::kEndpointSlice.kind, there->meta.name},
-              wanted ? "its addresses are of another type" : "slurmctld looks for no login pod",
+              wanted ? "its addresses are of another type" : "slurmctld does not need the addresses of login pods",
               kube::delete_object(kube::resources::kEndpointSlice, there->meta)});
   }
 }

@@ -66,8 +66,8 @@ std::shared_ptr<const Observed> LoginSetController::observe_typed(const kube::Ke
       // the last file wins.
       if (user == "root" && !spec.root_ssh_authorized_keys.empty()) {
         out->keys_problems.push_back(
-            {"AuthorizedKeysInvalid", place + ": these keys replace spec.rootSshAuthorizedKeys, which opens for nobody: write "
-                                              "root's keys in one of the two"});
+            {"AuthorizedKeysInvalid", place + ": these keys replace spec.rootSshAuthorizedKeys, which then has no effect. Set "
+                                              "root's keys in only one of the two"});
       }
     }
   }

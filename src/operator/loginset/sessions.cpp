@@ -109,7 +109,7 @@ bool rank_pods(const Observed& observed, bool changes, plan::Plan& plan) {
     if ((costs.empty() ? "0" : costs) == cost) continue;
     ranked = false;
     plan.lane("rank").add({{"rank", "Pod", pod->meta.name, cost},
-                           "pods with fewer sessions go first",
+                           "pods with fewer sessions are deleted first",
                            kube::patch_any_version(kube::resources::kPod, pod->meta,
                                                    {{"metadata", {{"annotations", {{kDeletionCost, cost}}}}}})});
   }

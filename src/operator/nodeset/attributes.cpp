@@ -82,7 +82,7 @@ void note_topology(const Worker& worker, const std::string& topology, Draft& dra
       {"metadata",
        {{"annotations",
          {{std::string(api::kAnnotationTopologySpec), topology.empty() ? core::Json(nullptr) : core::Json(topology)}}}}}};
-  draft.step(draft.lane("attributes"), {"note topology on", "Pod", pod_text(worker)}, "its Kubernetes node says so",
+  draft.step(draft.lane("attributes"), {"note topology on", "Pod", pod_text(worker)}, "its Kubernetes node sets it",
              std::move(act));
 }
 
@@ -157,7 +157,7 @@ void keep_attributes(const View& view, const Workers& workers, Draft& draft) {
     if (other_topology) update.topology = *topology;
     if (own.besides.empty()) own.besides = {slurm_node_set_name(view.in.nodeset.spec, view.in.meta().name)};
     const std::string why =
-        update.comment || update.weight ? "spec.extraConf says so" : "Kubernetes node " + worker.pod->node_name + " says so";
+        update.comment || update.weight ? "spec.extraConf sets it" : "Kubernetes node " + worker.pod->node_name + " sets it";
     const bool added = draft.step(draft.lane("attributes"), id, why,
                                   slurm::update_node(view.cluster(), worker.node, std::move(update),
                                                      other_features ? std::optional(std::move(own)) : std::nullopt));
@@ -166,7 +166,7 @@ void keep_attributes(const View& view, const Workers& workers, Draft& draft) {
   if (!placeless.empty()) {
     draft.up_to_users("TopologyLabelsMissing",
                       fmt::format("Kubernetes nodes lack a label of those that spec.topology of the Controller names, so the "
-                                  "Slurm nodes there have no place in the network: {}",
+                                  "Slurm nodes there have no place in the topology: {}",
                                   some_of({placeless.begin(), placeless.end()})));
   }
   if (unsupported.empty()) return;

@@ -243,7 +243,7 @@ std::vector<const kube::Object*> claims_to_go(const View& view, const Worker& wo
 std::optional<std::string> why_kept(const View& view, const kube::Object& claim, const std::string& pod_name,
                                     const Workers& workers, const std::set<std::string>& wanted) {
   if (view.in.nodeset.spec.persistent_volume_claim_retention_policy.when_scaled != api::ClaimRetention::kDelete)
-    return "spec.persistentVolumeClaimRetentionPolicy.whenScaled says so";
+    return "spec.persistentVolumeClaimRetentionPolicy.whenScaled sets it";
   if (wanted.contains(pod_name)) return "its worker is wanted again";
   const kube::PodRecord* pod = find_pod(view, pod_name);
   if (pod == nullptr) return std::nullopt;
@@ -267,7 +267,7 @@ bool disown(const View& view, const kube::Object& claim, Draft& draft) {
   }
   if (owners.empty()) return false;
   draft.step(draft.lane("claims"), id_of({"disown", "PersistentVolumeClaim"}, view, claim.meta.name),
-             "it is deleted when the retention policy says so, not with its owner",
+             "the retention policy decides when it is deleted, not its owner",
              patch_claim(claim, {{"ownerReferences", std::move(owners)}}, kube::PatchType::kStrategic));
   return true;
 }
@@ -379,7 +379,7 @@ bool release_claims(const View& view, Draft& draft) {
   draft.wake_after(kStopAgain, "deletions may not be stopped any more");
   draft.waiting(
       "DeletionsStopped",
-      fmt::format("deletions are stopped, so {} PersistentVolumeClaims that go with the NodeSet are kept, and it stays",
+      fmt::format("deletions are stopped, so the NodeSet is kept, and {} PersistentVolumeClaims that would be deleted with it",
                   withheld));
   return false;
 }
@@ -420,7 +420,7 @@ void tell_claims(const View& view, const Workers& workers, Draft& draft) {
       const kube::Object* claim = find_claim(view, claim_name(one, worker.pod->meta.name));
       if (claim == nullptr || core::get_string(claim->body, {"status", "phase"}) == "Bound") continue;
       if (left.count() > 0) {
-        draft.wake_after(std::min(left, kBinds), "a claim that gets no volume is told");
+        draft.wake_after(std::min(left, kBinds), "a claim without a volume is reported");
       } else {
         unbound.push_back(claim);
       }
@@ -433,7 +433,7 @@ void tell_claims(const View& view, const Workers& workers, Draft& draft) {
   const bool known = note != view.in.seen.claim_notes.end() && view.in.mono - note->second.read < kEventsAgain;
   if (!known) draft.need(need_claim_events(first));
   draft.wake_after(known ? kEventsAgain - (view.in.mono - note->second.read) : kEventsAgain,
-                   "why a claim gets no volume may change");
+                   "the reason why a claim has no volume may change");
   std::string phase = core::get_string(unbound.front()->body, {"status", "phase"});
   const std::string why = known ? note->second.text : "";
   std::string text =

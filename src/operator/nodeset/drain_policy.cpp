@@ -9,7 +9,7 @@
 namespace op::nodeset {
 namespace {
 
-constexpr Change kTimeOver{core::Duration{1000}, "the time of a drain is over"};
+constexpr Change kTimeOver{core::Duration{1000}, "the timeout of a drain is over"};
 
 std::string jobs_text(int jobs) {
   return fmt::format("{} job{}", jobs, jobs == 1 ? "" : "s");
@@ -66,7 +66,7 @@ void tell_overdue(const View& view, const Worker& worker, Draft& draft) {
   if (ids.empty()) return;
   draft.lasting_event(
       "Warning", "DrainTimeout", "Wait",
-      fmt::format("Node {} has been drained for longer than spec.drainPolicy.timeout, and is waited for: jobs {}", worker.node,
+      fmt::format("Node {} has been drained for longer than spec.drainPolicy.timeout, and still waits for jobs {}", worker.node,
                   some_of(ids)));
 }
 
@@ -76,12 +76,11 @@ void end_jobs_of(const View& view, const Worker& worker, Draft& draft) {
   const bool cancels = evidence.how() == slurm::EndOfJobs::kCancel;
   const plan::StepId id = (cancels ? kCancelJobs : kRequeueJobs).of(worker.node);
   if (!cancels && !can_requeue(view)) {
-    return draft.wrong(
-        "CannotRequeue",
-        fmt::format("spec.drainPolicy.onTimeout: Slurm {} cannot requeue jobs through its REST API (26.05 and later can), so "
-                    "the jobs of workers that are to go are waited for",
-                    view.in.snapshot->capabilities.release),
-        "Requeue");
+    return draft.wrong("CannotRequeue",
+                       fmt::format("spec.drainPolicy.onTimeout: Slurm {} cannot requeue jobs through its REST API (26.05 and "
+                                   "later can), so workers that are to be deleted wait for their jobs",
+                                   view.in.snapshot->capabilities.release),
+                       "Requeue");
   }
   if (!draft.wish_now(id)) return;
   if (!draft.has_room(2)) return draft.wake(kPassFull);
@@ -107,7 +106,7 @@ void end_overdue_jobs(const View& view, const Fates& fates, Draft& draft) {
     const bool leaves = worker.fate.kind == Fate::Kind::kScaleIn || updates;
     if (!left || !leaves || worker.life != Life::kLive || worker.work.jobs == 0) continue;
     if (left->count() > 0) {
-      draft.wake_after(*left, "the time of a drain is over");
+      draft.wake_after(*left, "the timeout of a drain is over");
     } else if (policy->on_timeout == api::OnDrainTimeout::kWait) {
       tell_overdue(view, worker, draft);
     } else if (worker.evidence.timed_out) {

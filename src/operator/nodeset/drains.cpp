@@ -133,7 +133,7 @@ bool note_drains(const View& view, const Fates& fates, const Vacancies& vacancie
     act->uid = view.in.meta().uid;
     act->patch["status"]["drainsToRestore"][record->name] = reason;
     noted |= draft.step(draft.lane("note the drain of " + record->name), id,
-                        "somebody drained it, and its record has to be made anew", std::move(act));
+                        "somebody drained it, and its record must be recreated", std::move(act));
   };
   for (const Worker& worker : fates.workers) {
     const bool updates = fates.rollout.state == Rollout::State::kRolls && !worker.in_place;
@@ -153,7 +153,7 @@ void tell_restored(const View& view, const Workers& workers, const api::StringMa
     });
     if (!said || record == nullptr || !record->state.drains() || !record->reason.starts_with(reason)) continue;
     draft.event("Normal", "DrainRestored", "Drain",
-                fmt::format("Node {} has a new record in Slurm, and is drained as before: {}", node, reason));
+                fmt::format("Node {} has a new record in Slurm, and is drained again as before: {}", node, reason));
   }
 }
 
@@ -163,7 +163,7 @@ void restore_drains(const View& view, Draft& draft) {
     const slurm::Node* record = view.known_record(name);
     if (record == nullptr || !awaits_reason(*record) || tells_refusal(*record)) continue;
     draft.step(draft.lane("restore the drain of " + name), {"restore the drain of", "Slurm node", name},
-               "its record had to be made anew", slurm::restore_reason(view.cluster(), *record, reason));
+               "its record had to be recreated", slurm::restore_reason(view.cluster(), *record, reason));
   }
 }
 

@@ -106,7 +106,7 @@ std::string why_lost(const Worker& worker) {
            (began_before(*worker.record, *worker.pod) ? "has not registered with Slurm" : "does not respond to Slurm");
   }
   if (worker.prospect == Prospect::kUnpinned)
-    return fmt::format("it waits for Kubernetes node {}, to which it is not pinned any more",
+    return fmt::format("it waits for Kubernetes node {}, to which it is no longer pinned",
                        worker.pod->meta.annotation(api::kAnnotationPinnedTo));
   if (worker.outdated()) return "it never started, and its template has changed since";
   if (worker.missing_since) return "its Slurm node was deleted while it ran, and its slurmd does not register again by itself";

@@ -41,7 +41,7 @@ bool name_unusable(const View& view, const Host& host) {
 std::string said_by_people(const View& view, const Slot& worker) {
   if (worker.user_cordon) return "pod " + pod_text(worker) + " was cordoned, and its successor would not be";
   if (worker.record != nullptr && outlives_worker(view, *worker.record))
-    return "somebody took " + worker.node + " from work, which its successor would not know";
+    return "somebody took " + worker.node + " out of service, and its successor would be back in service";
   return {};
 }
 
@@ -360,10 +360,9 @@ Vacancies find_free_hosts(const View& view, const Fates& fates, Draft& draft) {
     if (const auto record = held.find(name); free && record != held.end()) {
       const std::optional<SlotKey> former = view.place_of(record->second->name);
       (former && former->numbered() ? switches : renames)
-          .push_back(
-              fmt::format("somebody took {} from work, so Kubernetes node {} gets no worker with another name until {} is "
-                          "given back or deleted in Slurm",
-                          record->second->name, name, record->second->name));
+          .push_back(fmt::format("somebody took {} out of service, so Kubernetes node {} gets no worker with another name "
+                                 "until {} is resumed or deleted in Slurm",
+                                 record->second->name, name, record->second->name));
       continue;
     }
     if (uses_host_network(view.in.nodeset.spec)) {

@@ -180,7 +180,7 @@ void update_in_place(const View& view, const Workers& workers, Draft& draft) {
     // the pod.
     if (!was_changed_in_place(worker)) {
       const core::Json note{{"annotations", {{std::string(api::kAnnotationCreatedRevision), revision}}}};
-      draft.step(lane, {"note", "Pod", pod_text(worker)}, "its node is about to get what is new in its template",
+      draft.step(lane, {"note", "Pod", pod_text(worker)}, "its Slurm node is about to get the changes of its template",
                  pod_patch(worker, note));
       continue;
     }
@@ -190,8 +190,7 @@ void update_in_place(const View& view, const Workers& workers, Draft& draft) {
                          worker.record->comment == comment_in_place(view, worker);
     if (has_all && revision != view.in.hash) {
       const core::Json label{{"labels", {{std::string(api::kLabelRevisionHash), view.in.hash}}}};
-      draft.step(lane, {"update", "Pod", pod_text(worker)}, "Slurm has all that is new in its template",
-                 pod_patch(worker, label));
+      draft.step(lane, {"update", "Pod", pod_text(worker)}, "Slurm has all changes of its template", pod_patch(worker, label));
     }
   }
 }

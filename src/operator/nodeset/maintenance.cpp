@@ -118,14 +118,14 @@ class Maintenance {
   /// Asks for Slurm's reservations if they have to be read again. Returns false while the reservations are unknown.
   bool read() {
     const auto& seen = view_.in.seen.reservations;
-    draft_.wake_after(kReadAgain, "reservations may be others");
+    draft_.wake_after(kReadAgain, "the reservations may have changed");
     const bool old = seen && !reservations_are_recent(view_);
     const bool wrote = seen && std::ranges::any_of(view_.in.outcomes, [&](const auto& outcome) {
                          const plan::StepId& id = outcome.first;
                          return (id.is(kMake) || id.is(kSetNodes) || id.is(kDelete)) && outcome.second.last >= seen->asked_at;
                        });
     if (!seen || old || wrote) ask();
-    if (!seen || wrote) tell("WaitingForSlurm", "waiting for Slurm to tell which reservations it has");
+    if (!seen || wrote) tell("WaitingForSlurm", "waiting for Slurm to report its reservations");
     return seen && !wrote;
   }
 
@@ -179,8 +179,8 @@ class Maintenance {
 
   void follow(const slurm::Reservation& found, const Nodes& nodes) {
     out_.note = {"Created",
-                 fmt::format("reservation {} covers {} nodes {}: before that, Slurm starts no job there that may run into it, "
-                             "and so none without a time limit",
+                 fmt::format("reservation {} covers {} nodes {}: until it starts, Slurm starts no job there that may overlap "
+                             "with it, and so none without a time limit",
                              found.name, nodes.size(), to_text({*found.start, *found.end})),
                  true};
     if (!tracked_) track();
@@ -190,7 +190,7 @@ class Maintenance {
                          [&](const std::string& name) { return view_.known_record(name) != nullptr; });
     if (has == nodes || *found.end <= view_.in.now) return;
     if (!view_.in.own_reservation || !fresh()) return ask();
-    draft_.step(draft_.lane("reservation"), kSetNodes.of(found.name), "workers have come or gone",
+    draft_.step(draft_.lane("reservation"), kSetNodes.of(found.name), "workers were added or removed",
                 slurm::set_reservation_nodes(*view_.in.own_reservation, {nodes.begin(), nodes.end()}));
   }
 
@@ -227,7 +227,7 @@ class Maintenance {
     if (out_.finalizer != Finalizer::kUnchanged) return;
     auto act = kube::add_finalizer(resources::kNodeSet, view_.in.meta(), api::kFinalizerReservation);
     if (act != nullptr &&
-        draft_.step(draft_.lane("finalizer"), kAddFinalizer, "its reservation is deleted before it goes", std::move(act)))
+        draft_.step(draft_.lane("finalizer"), kAddFinalizer, "its reservation is deleted first", std::move(act)))
       out_.finalizer = Finalizer::kChanged;
   }
 

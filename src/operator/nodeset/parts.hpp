@@ -487,7 +487,7 @@ inline constexpr std::size_t kCreatesPerPass = 48;
 inline constexpr const char* kNotRegistered = "SlurmNodeNotRegistered";
 /// The end of a message about a reserved node.
 inline constexpr std::string_view kReservedText =
-    " is in a reservation in Slurm, and stays until the reservation ends or no longer names it";
+    " is in a reservation in Slurm, and is kept until the reservation ends or no longer names it";
 
 /// Asks the API server whether the object exists. Returns true while there is no answer.
 bool ask(const View& view, const LiveObject& object, Draft& draft);

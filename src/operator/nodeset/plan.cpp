@@ -105,13 +105,12 @@ Aim choose_goal(const Observed& observed) {
   } else if (observed.by_host() && !observed.reads_kube_nodes) {
     hold("KubernetesNodesNotReadable",
          "spec.scalingMode: DaemonSet needs the right to read Kubernetes nodes, which this installation of the operator does "
-         "not "
-         "have: the workers stay as they are");
+         "not have: the workers are not changed");
   } else if (observed.by_host() && observed.no_kube_nodes && !observed.pods.empty()) {
     // An empty list of Kubernetes nodes must be wrong, because pods are still bound to nodes. So change no worker.
     hold("NoKubernetesNodes",
-         "spec.scalingMode: Kubernetes shows no node at all, so it cannot be told where workers are to be: they stay as they "
-         "are");
+         "spec.scalingMode: the API server lists no Kubernetes nodes, so the operator cannot tell where workers belong: they "
+         "are not changed");
   }
   if (out.goal == Goal::kDrainAll || out.goal == Goal::kEndAll) out.desired = 0;
   return out;

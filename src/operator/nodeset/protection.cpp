@@ -29,7 +29,7 @@ Protection judge_unregistered(const View& view, const Slot& worker) {
   const core::Duration left = since ? slurm::kRegistration - (view.in.mono - *since) : core::Duration{0};
   Protection out;
   out.wanted = !slurm::absent_for_good(*view.in.snapshot, worker.node, worker.stamped, since, view.in.mono);
-  if (left.count() > 0) out.change = Change{left, "a cordoned worker that does not register may go"};
+  if (left.count() > 0) out.change = Change{left, "a cordoned worker that does not register may be deleted"};
   return out;
 }
 
@@ -85,7 +85,7 @@ void keep_on_lost_hosts(const View& view, const Workers& workers, Draft& draft) 
     if (!said(kube::kTaintUnreachable)) tolerate_for_ever(operations, kube::kTaintUnreachable, worker.pod->unreachable);
     if (operations.empty()) continue;
     draft.step(draft.lane("protect"), {"extend tolerations of", "Pod", pod_text(worker)},
-               "a kubelet that is away takes no worker with it: SlurmdTimeout decides",
+               "a kubelet that does not respond must not end the worker: Slurm's SlurmdTimeout decides",
                kube::patch_any_version(kube::resources::kPod, worker.pod->meta, std::move(operations), kube::PatchType::kJson));
   }
 }

@@ -259,14 +259,13 @@ std::string registered_name_problem(const Json& slurmd, const api::NodeSetSpec& 
   const Names names(spec, nodeset);
   const std::vector<Variable> env = read_env(slurmd);
   if (names.on_host() && std::ranges::find(env, kWorkerName, &Variable::name) != env.end()) {
-    return fmt::format("container slurmd: with hostNetwork the variable {} is the operator's: give yours another name",
-                       kWorkerName);
+    return fmt::format("container slurmd: with hostNetwork the variable {} is set by the operator: rename yours", kWorkerName);
   }
   for (const GivenName& name : given_names(slurmd, env)) {
     if (names.certain(name, env)) continue;
     return fmt::format(
-        "container slurmd: with the option -N {} it may register under a name by which the operator does not find it: leave "
-        "the option out, for {}",
+        "container slurmd: with the option -N {} it may register under a name by which the operator does not find it: remove "
+        "the option, for {}",
         name.text, names.rule());
   }
   return {};

@@ -117,9 +117,9 @@ TEST(RegisteredName, IsRefusedWhereItMayBeAnother) {
                            "$POD_NAME", "cpu-0", ""}) {
     EXPECT_THAT(of_args({"-N", name}), HasSubstr("hostNetwork: true")) << name;
   }
-  EXPECT_THAT(of_args({"-N"}), HasSubstr("leave the option out"));
+  EXPECT_THAT(of_args({"-N"}), HasSubstr("remove the option"));
   for (const char* name : {"$NAME", "${FIXED}", "'$(hostname)'", "$(cat /name)", "${POD_NAME%-*}"}) {
-    EXPECT_THAT(of_script(("exec slurmd -D -N " + std::string(name)).c_str()), HasSubstr("leave the option out")) << name;
+    EXPECT_THAT(of_script(("exec slurmd -D -N " + std::string(name)).c_str()), HasSubstr("remove the option")) << name;
   }
   EXPECT_THAT(of_args({"-N", "$(POD_NAME)"}, by_host()), HasSubstr("hostname-override")) << "these pods have other names";
   EXPECT_THAT(of_args({"-N", "$(HOST_NODE)"}, by_host()), HasSubstr("hostname-override")) << "it may have a domain";
@@ -146,7 +146,7 @@ TEST(RegisteredName, AVariableIsReadAsKubernetesReadsIt) {
 
 TEST(RegisteredName, TheOperatorsVariableIsNotForUsers) {
   const Json slurmd{{"env", Json::array({{{"name", "WORKER_NAME"}, {"value", "x"}}})}};
-  EXPECT_THAT(registered_name_problem(slurmd, on_host(), "cpu"), HasSubstr("WORKER_NAME is the operator's"));
+  EXPECT_THAT(registered_name_problem(slurmd, on_host(), "cpu"), HasSubstr("WORKER_NAME is set by the operator"));
   EXPECT_THAT(registered_name_problem(slurmd, plain(), "cpu"), IsEmpty()) << "it is set with hostNetwork only";
 }
 

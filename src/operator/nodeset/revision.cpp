@@ -114,7 +114,7 @@ core::Json new_revision(const View& view, const std::string& name, const Revisio
 plan::Step adoption(const View& view, const kube::Object& revision) {
   core::Json owners = core::Json::array({kube::owner_reference_json(resources::kNodeSet, view.in.meta())});
   return {{"adopt", "ControllerRevision", revision.meta.name},
-          "a NodeSet of our name left it behind",
+          "a former NodeSet of the same name has left it behind",
           kube::patch_any_version(kube::resources::kControllerRevision, revision.meta,
                                   {{"metadata", {{"ownerReferences", std::move(owners)}}}}, kube::PatchType::kStrategic)};
 }
@@ -139,7 +139,7 @@ void truncate_history(const View& view, const Workers& workers, std::vector<kube
   revisions.resize(revisions.size() - limit);
   for (const kube::ObjectPtr& revision : revisions) {
     draft.step(draft.lane("revision"), {"delete", "ControllerRevision", revision->meta.name},
-               "no worker is of it, and revisionHistoryLimit is " + std::to_string(limit),
+               "no worker uses it, and revisionHistoryLimit is " + std::to_string(limit),
                kube::delete_object(kube::resources::kControllerRevision, revision->meta));
   }
 }
@@ -203,7 +203,7 @@ void keep_revisions(const View& view, const Workers& workers, Draft& draft) {
                kube::merge_patch(kube::resources::kControllerRevision, current->meta,
                                  {{"metadata", {{"annotations", {{std::string(api::kAnnotationRolls), kFalse}}}}}}));
   } else if (!current->meta.annotation(api::kAnnotationBaseRevision).empty() && is_complete(view, workers)) {
-    draft.step(lane, {"complete", "ControllerRevision", name}, "all workers are of it",
+    draft.step(lane, {"complete", "ControllerRevision", name}, "all workers use it",
                kube::merge_patch(kube::resources::kControllerRevision, current->meta,
                                  {{"metadata", {{"annotations", {{std::string(api::kAnnotationBaseRevision), nullptr}}}}}}));
   }

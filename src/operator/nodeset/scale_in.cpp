@@ -95,7 +95,7 @@ void delete_with_record(const View& view, const Worker& worker, const WorkerEvid
     if (!worker.cleared_for_deletion && view.in.meta().terminating()) {
       // The mark allows Kubernetes' garbage collector to delete the pod without any check, so ask Slurm before the pod is
       // marked.
-      if (!confirm_idle(worker, evidence.node(), "the mark lets Kubernetes' own cleaning delete the pod", draft)) return;
+      if (!confirm_idle(worker, evidence.node(), "the evidence on the pod allows Kubernetes to delete it", draft)) return;
       mark_late = kConfirmed;
     }
   }
@@ -125,9 +125,9 @@ void delete_leaving_record(const View& view, const Worker& worker, const WorkerE
   if (worker.outdated()) {
     return delete_pod(view, worker, why, kube::delete_pod(*worker.pod, evidence, kube::PodVersion::kAsSeen), draft, kConfirmed);
   }
-  const char* kept = worker.updates()       ? "its record stays until its successor is created"
-                     : may_register(worker) ? "its record keeps it from work, should its slurmd register now"
-                                            : "its record stays, with the word of who took it from work";
+  const char* kept = worker.updates()       ? "its record is kept until its successor is created"
+                     : may_register(worker) ? "its record keeps the node out of service if its slurmd registers now"
+                                            : "its record is kept, with the reason of whoever took the node out of service";
   if (!confirm_idle(worker, evidence.node(), kept, draft)) return;
   // An update would lose changes that users make to the pod itself. So the update deletes only the version of the pod that was
   // seen.
@@ -213,7 +213,7 @@ Progress delete_drained(const View& view, const Worker& worker, const WaitingJob
   // update can continue.
   const bool is_reserved = worker.record != nullptr && reserved(*worker.record) && !worker.updates();
   const bool held = worker.has_flag("DRAIN") && (worker.work.jobs > 0 || is_reserved);
-  draft.wake_after(held && view.slurm_fresh() ? kWatchJobs : kWatchSlurm, "waiting for Slurm to let workers go");
+  draft.wake_after(held && view.slurm_fresh() ? kWatchJobs : kWatchSlurm, "waiting until Slurm allows the deletion of workers");
   if (!view.slurm_fresh()) {
     const bool none = view.in.snapshot == nullptr || view.in.snapshot->error.empty();
     draft.waiting(kWaitingForSlurm, none ? "waiting for Slurm" : "waiting for Slurm: " + view.in.snapshot->error);

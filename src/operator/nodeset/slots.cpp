@@ -113,7 +113,7 @@ Judged judge_registration(const Observed& in, const Slot& slot) {
   if (slot.registration_left.count() > 0)
     return {Prospect::kServes, Change{slot.registration_left, "a worker that does not register is replaced"}};
   if (!slot.suspect.empty())
-    return {Prospect::kElsewhere, Change{slurm::kRegistration, "a node that may be a worker's may be another's by then"}};
+    return {Prospect::kElsewhere, Change{slurm::kRegistration, "a node that may belong to a worker may have another owner"}};
   if (!slot.stamped) return {Prospect::kLost};
   // If Slurm's state was lost, it is unknown which jobs run on the workers. So the worker is not replaced until a user confirms
   // the loss.

@@ -175,7 +175,7 @@ struct Slot {
 [[nodiscard]] bool held_by_others(const Slot& slot);
 
 /// When to plan again if something is to be done, but Slurm's last answer is too old to act on.
-inline constexpr Change kFreshAgain{core::Duration{1000}, "what Slurm last said is too old to act on"};
+inline constexpr Change kFreshAgain{core::Duration{1000}, "Slurm's last answer is too old to act on"};
 
 /// Returns the workers of a NodeSet, sorted by place. Requires that Observed::hash and all members that `observe` copies are
 /// set.

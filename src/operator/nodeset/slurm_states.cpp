@@ -311,7 +311,7 @@ std::string state_text(const slurm::Node& node) {
 }
 
 void report(const Worker& worker, Json changes, Draft& draft) {
-  const std::string why = worker.record == nullptr ? "its Slurm node is gone" : "Slurm says " + state_text(*worker.record);
+  const std::string why = worker.record == nullptr ? "its Slurm node is gone" : "Slurm reports " + state_text(*worker.record);
   draft.step(
       draft.lane("report"), kReport.of(pod_text(worker)), why,
       kube::patch_any_version(kube::resources::kPod, worker.pod->meta, {{"status", {{"conditions", std::move(changes)}}}},
@@ -406,10 +406,11 @@ NodeNames end_gone_nodes(const View& view, Draft& draft) {
     const bool asks_pod = ask(view, live_pod(view.in.meta(), pod), draft);
     const bool asking = (!pod.ended && ask(view, live_host(pod.kube_node), draft)) || asks_pod;
     const auto ended = view.in.ended.find(name);
-    const bool ends = !asking && ended != view.in.ended.end() &&
-                      draft.step(draft.lane("end"), id,
-                                 pod.ended ? "its pod has ended, with what its jobs ran" : "its Kubernetes node is gone",
-                                 slurm::end_node(slurm::Owner::kOperator, ended->second));
+    const bool ends =
+        !asking && ended != view.in.ended.end() &&
+        draft.step(draft.lane("end"), id,
+                   pod.ended ? "its pod has ended, and with it the processes of its jobs" : "its Kubernetes node is gone",
+                   slurm::end_node(slurm::Owner::kOperator, ended->second));
     if (asking || ends) out.insert(name);
   }
   return out;
@@ -483,7 +484,7 @@ void stamp_comments(const View& view, const Workers& workers, Draft& draft) {
     if (!view.slurm_fresh()) return draft.wake(kFreshAgain);
     slurm::NodeUpdate update;
     update.comment = std::move(wanted);
-    draft.step(draft.lane("comment"), id, "it names the pod behind the node",
+    draft.step(draft.lane("comment"), id, "it names the pod of the node",
                slurm::update_node(view.cluster(), worker.node, std::move(update)));
   }
 }

@@ -106,7 +106,7 @@ void delete_without_worker(const View& view, const Vacancies& vacancies, StaleRe
       draft.waiting(
           "RecordReserved",
           "the record of node " + name + std::string(kReservedText) +
-              (view.goal == Goal::kServe ? "; the next worker is given its number, so no worker is updated before" : ""));
+              (view.goal == Goal::kServe ? "; the next worker would get its number, so no worker is updated until then" : ""));
       continue;
     }
     const std::string why = "its worker is gone for good";

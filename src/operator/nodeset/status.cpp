@@ -125,7 +125,7 @@ bool judge_workers(const View& view, const Workers& workers, Draft& draft) {
     }
   }
   if (const auto left = view.slurm_shown_for(); left && left->count() > 0)
-    draft.wake_after(*left, "what Slurm last said grows old");
+    draft.wake_after(*left, "Slurm's last answer becomes too old");
   if (!view.slurm_shows() && !workers.empty()) {
     const bool silent = view.in.snapshot == nullptr || view.in.snapshot->error.empty();
     draft.waiting("WaitingForSlurm", silent ? "waiting for Slurm" : "waiting for Slurm: " + view.in.snapshot->error);
@@ -211,7 +211,7 @@ void tell_update(const View& view, const Rollout& rollout, const std::vector<std
   if (rollout.state == Rollout::State::kPaused)
     return draft.up_to_users("UpdatePaused", text + ": spec.updateStrategy.paused is true");
   if (rollout.state == Rollout::State::kScheduled) return draft.up_to_users("UpdateScheduled", text + ": " + window_text(view));
-  const std::string partition = fmt::format("spec.updateStrategy.rollingUpdate.partition {} holds {}",
+  const std::string partition = fmt::format("spec.updateStrategy.rollingUpdate.partition {} excludes {}",
                                             view.in.nodeset.spec.update_strategy.rolling_update.partition, rollout.below);
   const bool nothing_comes = rollout.under_way == 0 && rollout.in_place == 0;
   if (rollout.earlier == rollout.below && nothing_comes) return draft.up_to_users("UpdatePartitioned", text + ": " + partition);
@@ -223,7 +223,8 @@ void tell_update(const View& view, const Rollout& rollout, const std::vector<std
   if (rolls) text += out_of_service_text(rollout);
   if (!updating.empty()) text += "; waiting: " + some(updating);
   if (!rollout.unanswered.empty())
-    text += "; waiting until the API server says whether it would create workers of the newest template: " + rollout.unanswered;
+    text +=
+        "; waiting for the API server to check whether it would create workers of the newest template: " + rollout.unanswered;
   if (rollout.withheld) text += "; deletions are stopped";
   if (!rollout.kept.empty()) text += "; left out: " + some(rollout.kept);
   draft.waiting("Updating", std::move(text));
@@ -495,12 +496,11 @@ void set_node_loss(const View& view, Conditions& conditions) {
   if (!loss.any()) return;
   std::string text = loss.text();
   if (loss.confirmed) {
-    text += ", and that is confirmed: workers whose Kubernetes nodes do not match go once they run no jobs";
+    text += ", and that is confirmed: workers whose Kubernetes nodes do not match are deleted once they run no jobs";
   } else {
     text += fmt::format(
-        ": no worker goes because its Kubernetes node does not match. It goes on by itself when the nodes are back. If they "
-        "are "
-        "to go, annotate the NodeSet with {}={}",
+        ": no worker is deleted because its Kubernetes node does not match. Deletions resume when the nodes match again. If "
+        "the workers are to be deleted, annotate the NodeSet with {}={}",
         api::kAnnotationConfirmNodeLoss, loss.since);
   }
   const auto before = std::ranges::find(conditions.all(), api::kConditionDeletionsStopped, &api::Condition::type);

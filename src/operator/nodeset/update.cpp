@@ -51,7 +51,7 @@ std::string why_kept(const View& view, const Worker& worker, FreeOrdinals& free,
     const KubeNode& host = *worker.kube_node;
     // A worker that is bound to a cordoned Kubernetes node can be replaced, because its successor starts on that node again.
     if (worker.key.numbered() || !host.goes.empty())
-      return "the Kubernetes node of " + pod_text(worker) + (host.unschedulable ? " is cordoned" : " is about to go");
+      return "the Kubernetes node of " + pod_text(worker) + (host.unschedulable ? " is cordoned" : " is about to be removed");
   }
   if (!worker.key.numbered()) {
     const auto host = view.in.hosts.find(worker.key.kube_node);
@@ -74,7 +74,7 @@ std::string why_kept(const View& view, const Worker& worker, FreeOrdinals& free,
   // The worker's record reserves the worker's number for the successor, unless somebody else holds the node or the record lacks
   // our stamp.
   if (worker.key.numbered() && (held || !stamped_by_us(view, record)) && free.has_before(worker.key.ordinal))
-    return "another number than that of " + worker.node + " would be the next";
+    return "the next worker would not get the number of " + worker.node;
   if (!needs_new_record(view, worker)) return {};
   if (std::string why = why_record_stays(view, worker, drained_for(worker, update_reason(view)), fates); !why.empty())
     return why;
@@ -83,7 +83,7 @@ std::string why_kept(const View& view, const Worker& worker, FreeOrdinals& free,
     case Restorable::kNo:
       break;
     case Restorable::kNoText:
-      return "somebody drained " + worker.node + " with a reason that a new record could not be given again";
+      return "somebody drained " + worker.node + " with a reason that cannot be restored in a new record";
     case Restorable::kNotKept:
       return "somebody drained " + worker.node +
              ", and the API server does not keep status.drainsToRestore: update the CustomResourceDefinitions";
@@ -247,7 +247,7 @@ std::string why_record_stays(const View& view, const Slot& worker, bool begun, F
   if (view.in.snapshot->awaited(worker.node))
     return fmt::format("{} is required by pending jobs ({}), which would be lost with its record", worker.node,
                        waiting_text(fates.waiting_jobs, worker.node));
-  return begun || view.in.seen.reservations ? "" : "Slurm has not told yet which reservations it has";
+  return begun || view.in.seen.reservations ? "" : "Slurm has not reported its reservations yet";
 }
 
 Rollout judge_rollout(const View& view, const ExtraConf& extra_conf, Fates& fates) {

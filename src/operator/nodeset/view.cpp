@@ -120,7 +120,7 @@ std::string View::name_problem(int ordinal) const {
   };
   std::string out = problem_of(ordinal);
   if (out.empty()) return out;
-  out += "; neither can be changed: make another NodeSet, with a name and a template.spec.hostname that fit";
+  out += "; neither can be changed: create another NodeSet, with a name and a template.spec.hostname that fit";
   // Higher ordinals make longer names, so the names of workers with lower ordinals can be valid.
   int fit = 0;
   while (fit < ordinal && problem_of(fit).empty()) ++fit;

@@ -176,7 +176,7 @@ bool waits_for_node(const View& view, const std::string& node, OldRecord old, co
   // This pass adds the drain to status.drainsToRestore or removes the drain. The API server might refuse this write, so the
   // worker is created only after the status shows the change.
   if (old == OldRecord::kAwaitsNote || forgets_drain(view, node)) {
-    draft.wake_after(kNextAnswer, "waiting until status.drainsToRestore tells of node " + node);
+    draft.wake_after(kNextAnswer, "waiting until status.drainsToRestore lists node " + node);
     return true;
   }
   if (old != OldRecord::kAwaitsDown) return false;
@@ -319,7 +319,8 @@ void create_pods(const View& view, const Vacancies& vacancies, const NodeNames& 
 Finalizer keep_finalizer(const View& view, plan::Lane& lane, Draft& draft) {
   auto act = kube::add_finalizer(resources::kNodeSet, view.in.meta(), api::kFinalizerNodeSet);
   if (act == nullptr) return Finalizer::kUnchanged;
-  if (!draft.step(lane, kAddFinalizer, "its workers are drained before it goes", std::move(act))) return Finalizer::kNotNow;
+  if (!draft.step(lane, kAddFinalizer, "its workers are drained before it is deleted", std::move(act)))
+    return Finalizer::kNotNow;
   lane.then();
   return Finalizer::kChanged;
 }
@@ -462,7 +463,7 @@ Finalizer adopt_orphans(const View& view, Draft& draft) {
     for (const kube::PodPtr& pod : view.in.orphans) {
       if (to_be_adopted(pod)) draft.intent().add(adopt_id(*pod));
     }
-    draft.wake_after(kStaysAgain, "whether the NodeSet stays is asked again");
+    draft.wake_after(kStaysAgain, "whether the NodeSet is deleted is checked again");
     return Finalizer::kUnchanged;
   }
   plan::Lane& lane = draft.lane("adopt");
@@ -474,7 +475,8 @@ Finalizer adopt_orphans(const View& view, Draft& draft) {
     const kube::OwnerReference* gone = pod->meta.controller_owner();
     if (gone != nullptr) owners.push_back({{"$patch", "delete"}, {"uid", gone->uid}});
     draft.step(lane, adopt_id(*pod),
-               gone == nullptr ? "it has our name and labels, and no owner" : "its owner, a NodeSet of our name, is gone",
+               gone == nullptr ? "it has the name and labels of this NodeSet, and no owner"
+                               : "its owner, a former NodeSet of the same name, no longer exists",
                kube::patch_any_version(kube::resources::kPod, pod->meta,
                                        {{"metadata", {{"ownerReferences", std::move(owners)}}}}, kube::PatchType::kStrategic));
   }
@@ -517,13 +519,13 @@ Finalizer remove_finalizer(const View& view, const StaleRecords& records, const 
     if (records.count > 0 && !in_doubt) return Finalizer::kUnchanged;
     // While Slurm answers, wait for an answer that was requested after the last pod was gone.
     if (view.slurm_fresh() && !asked_since_podless(view)) {
-      draft.wake_after(kNextAnswer, "waiting for what Slurm has left");
+      draft.wake_after(kNextAnswer, "waiting for the node records that Slurm still has");
       return Finalizer::kUnchanged;
     }
     const std::string what =
-        in_doubt                    ? "waiting until Slurm is not in doubt, to delete the node records of workers that are gone"
-        : !view.slurm_fresh()       ? "waiting for Slurm to answer, to delete the node records of workers that are gone"
-        : maintenance.pending       ? "waiting for Slurm to delete reservation " + reservation_name(view.in.meta())
+        in_doubt              ? "waiting until Slurm's answers are not in doubt, to delete the node records of deleted workers"
+        : !view.slurm_fresh() ? "waiting for Slurm to answer, to delete the node records of deleted workers"
+        : maintenance.pending ? "waiting for Slurm to delete reservation " + reservation_name(view.in.meta())
         : records.answering.empty() ? ""
                                     : "waiting for Slurm to notice that the slurmd of node " + records.answering + " is gone";
     if (!what.empty()) {

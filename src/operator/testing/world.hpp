@@ -295,7 +295,7 @@ class World {
       out->error_code = core::ErrorCode::kUnauthorized;
     }
     if (slurmctld == Slurmctld::kBabbles) {
-      out->error = "jobs/: a reply that does not read as JSON";
+      out->error = "jobs/: a reply that is not valid JSON";
       out->error_code = core::ErrorCode::kInternal;
       out->failures = 3;
       return out;

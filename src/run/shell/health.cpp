@@ -43,7 +43,7 @@ net::HttpResponse answer_health(const HealthChecks& checks, const net::HttpReque
 net::HttpResponse answer_metrics(const MetricsText& text, const MetricsToken& token, const net::HttpRequest& request) {
   if (!reads(request)) return plain(405, "only GET");
   if (path(request) != "/metrics") return plain(404, "not found");
-  if (token && !shows_token(request, token)) return plain(401, "a bearer token is asked for");
+  if (token && !shows_token(request, token)) return plain(401, "a bearer token is required");
   return {200, {{"content-type", "text/plain; version=0.0.4; charset=utf-8"}}, text()};
 }
 

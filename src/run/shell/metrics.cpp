@@ -41,28 +41,29 @@ struct Metrics::Impl : MetricFamilies {
   Family<Counter>& pass_errors = counter("controller_runtime_reconcile_errors_total", "Passes that failed");
   Family<Counter>& panics = counter("controller_runtime_reconcile_panics_total", "Passes that threw");
   Family<Counter>& terminal_errors =
-      counter("controller_runtime_terminal_reconcile_errors_total", "Passes that failed and are not tried again: none ever");
+      counter("controller_runtime_terminal_reconcile_errors_total", "Passes that failed and are not tried again: always 0");
   Family<Counter>& timeouts = counter("controller_runtime_reconcile_timeouts_total", "Passes that ran out of time");
-  Family<Histogram>& pass_seconds = histogram("controller_runtime_reconcile_time_seconds", "Length of passes, without gates");
+  Family<Histogram>& pass_seconds =
+      histogram("controller_runtime_reconcile_time_seconds", "Duration of passes, without the time at gates");
   Family<Gauge>& max_concurrent = gauge("controller_runtime_max_concurrent_reconciles", "Passes allowed at once");
   Family<Gauge>& active = gauge("controller_runtime_active_workers", "Passes under way");
   Family<Gauge>& depth = gauge("workqueue_depth", "Keys waiting");
   Family<Counter>& adds = counter("workqueue_adds_total", "Keys added");
-  Family<Histogram>& queue_seconds = histogram("workqueue_queue_duration_seconds", "Time that keys stood ready");
+  Family<Histogram>& queue_seconds = histogram("workqueue_queue_duration_seconds", "Time that keys waited in the queue");
   Family<Histogram>& work_seconds = histogram("workqueue_work_duration_seconds", "Time that keys were worked on");
   Family<Gauge>& unfinished_seconds = gauge("workqueue_unfinished_work_seconds", "Age of all passes under way, added up");
   Family<Gauge>& longest_seconds = gauge("workqueue_longest_running_processor_seconds", "Age of the oldest pass under way");
   Family<Counter>& retries = counter("workqueue_retries_total", "Keys tried again");
   Family<Counter>& step_total = counter("_steps_total", "Steps of plans by outcome");
   Family<Histogram>& gate_seconds = histogram("_gate_wait_seconds", "Time until the caches showed a write");
-  Family<Counter>& gates_settled = counter("_gates_settled_live_total", "Gates that a live read had to settle");
+  Family<Counter>& gates_settled = counter("_gates_settled_live_total", "Gates that were opened by a live read");
   Family<Counter>& cpu_seconds = counter("process_cpu_seconds_total", "User and system CPU time");
   Family<Gauge>& start_time = gauge("process_start_time_seconds", "Start of the process since the epoch");
   Family<Gauge>& resident_bytes = gauge("process_resident_memory_bytes", "Resident memory");
   Family<Gauge>& virtual_bytes = gauge("process_virtual_memory_bytes", "Virtual memory");
   Family<Gauge>& open_fds = gauge("process_open_fds", "Open file descriptors");
   Family<Gauge>& max_fds = gauge("process_max_fds", "Most file descriptors that may be open");
-  Family<Gauge>& heap_bytes = gauge("_heap_bytes", "What malloc has handed out (used) and holds back (free)");
+  Family<Gauge>& heap_bytes = gauge("_heap_bytes", "Memory that malloc has given out (used) and retains (free)");
 
   struct PerController {
     std::map<PassEnd, Counter*> ends;

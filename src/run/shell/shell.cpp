@@ -49,7 +49,8 @@ Shell::Shell(Program program, std::unique_ptr<Metrics> metrics)
   cli_->set_version_flag("--version", program_.version);
   flag("--health-addr", health_address_, "Where /healthz and /readyz are served; 0: nowhere");
   flag("--metrics-addr", metrics_address_, "Where /metrics is served; 0: nowhere");
-  flag("--metrics-token-file", metrics_token_file_, "Whoever reads metrics must show this bearer token (default: nobody must)");
+  flag("--metrics-token-file", metrics_token_file_,
+       "A file with the bearer token that readers of /metrics must present (default: none is required)");
   flag("--log-level", log_level_, "debug, info, warn or error");
 }
 Shell::~Shell() = default;

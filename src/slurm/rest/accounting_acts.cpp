@@ -97,7 +97,7 @@ core::Error AccountingActs::no_client() {
 
 core::Error AccountingActs::unknown_use(const ClusterKey& cluster) {
   return {ErrorCode::kBusy,
-          "cluster " + cluster + " may use it, and cannot be asked: no RestApi of this cluster is known",
+          "cluster " + cluster + " may use it, and cannot be queried: no RestApi of this cluster is known",
           0,
           {},
           {}};

@@ -45,7 +45,7 @@ class QosActs final : public AccountingActs {
     begin({act->evidence.database(), {accounting::List::kQos}, "delete QOS " + name, std::move(done)},
           [this, act, asked, name](const WorkPtr& work) {
             if (!act->evidence.good_at(asked))
-              return fail(work, {ErrorCode::kExpired, "what slurmdbd said of it is too old by now", 0, {}, {}});
+              return fail(work, {ErrorCode::kExpired, "slurmdbd's answer about it is too old", 0, {}, {}});
             AccountingClient* to = client(work);
             if (to == nullptr) return;
             to->qos(while_here([this, act, work](const core::Result<QosRows>& rows) {
@@ -53,7 +53,7 @@ class QosActs final : public AccountingActs {
               const std::optional<accounting::Qos> live = find_qos(*rows, act->evidence.name());
               if (!live) return succeed(work, {{"deleted", false}});
               if (live->id != act->evidence.id())
-                return fail(work, {ErrorCode::kConflict, "it is another one by now", 0, {}, {}});
+                return fail(work, {ErrorCode::kConflict, "another one has replaced it", 0, {}, {}});
               look_at_lists(work, *live, *rows);
             }));
           });
@@ -107,11 +107,11 @@ class QosActs final : public AccountingActs {
     for (Write& each : std::exchange(batch->writes, {})) {
       const std::optional<accounting::Qos> live = find_qos(rows, each.act->name);
       if (each.act->id == 0 && live) {
-        fail(each.work, {ErrorCode::kConflict, "slurmdbd has one of that name by now", 0, {}, {}});
+        fail(each.work, {ErrorCode::kConflict, "slurmdbd already has one of that name", 0, {}, {}});
       } else if (each.act->id != 0 && !live) {
         fail(each.work, {ErrorCode::kConflict, "it is gone", 0, {}, {}});
       } else if (live && live->id != each.act->id) {
-        fail(each.work, {ErrorCode::kConflict, "it is another one by now", 0, {}, {}});
+        fail(each.work, {ErrorCode::kConflict, "another one has replaced it", 0, {}, {}});
       } else if (live) {
         each.found = accounting::settings_of(*live);
         if (accounting::differences(each.act->settings, each.found).empty()) {

@@ -108,9 +108,9 @@ TEST_F(AccountingTargetTest, OneThatIsRefusedDoesNotKeepOthersFromBeingCreated) 
 }
 
 TEST_F(AccountingTargetTest, OneThatIsAnotherByNowIsLeftAlone) {
-  EXPECT_THAT(outcome(write_qos("db", "normal", 0, {{"GrpJobs", 4}})), HasSubstr("Conflict slurmdbd has one"));
+  EXPECT_THAT(outcome(write_qos("db", "normal", 0, {{"GrpJobs", 4}})), HasSubstr("Conflict slurmdbd already has one"));
   EXPECT_THAT(outcome(write_qos("db", "gone", 3, {{"GrpJobs", 4}})), HasSubstr("Conflict it is gone"));
-  EXPECT_THAT(outcome(write_qos("db", "normal", 3, {{"GrpJobs", 4}})), HasSubstr("another one by now"));
+  EXPECT_THAT(outcome(write_qos("db", "normal", 3, {{"GrpJobs", 4}})), HasSubstr("another one has replaced it"));
   EXPECT_TRUE(posted.empty());
 }
 
@@ -148,7 +148,7 @@ TEST_F(AccountingTargetTest, DeletesWhatNobodyUses) {
   queue = Json::array();
   clusters.set_accounting("db", {"c", "another"});
   EXPECT_EQ(outcome(delete_qos(*evidence)),
-            "Busy cluster another may use it, and cannot be asked: no RestApi of this cluster is known");
+            "Busy cluster another may use it, and cannot be queried: no RestApi of this cluster is known");
   clusters.set_accounting("db", {"c"});
   const std::string partitions = "/slurm/v0.0.45/partitions/";
   http.on("GET", partitions, testing::partitions(R"({"name": "all", "qos": {"assigned": "GPU"}})"));

@@ -21,8 +21,8 @@ std::string place_of(Scope scope) {
 /// Returns the error for a server that shares no data_parser with us for this scope.
 core::Error unsupported(Scope scope, const std::string& release) {
   return {core::ErrorCode::kUnsupported,
-          "slurmrestd " + release + " has no data_parser that we know (" + std::string(kSpellings.back().parser) + " to " +
-              std::string(kSpellings.front().parser) + "), or its openapi/" +
+          "slurmrestd " + release + " has no data_parser that this program supports (" + std::string(kSpellings.back().parser) +
+              " to " + std::string(kSpellings.front().parser) + "), or its openapi/" +
               (scope == Scope::kCluster ? "slurmctld" : "slurmdbd") + " is not loaded",
           0,
           {},
@@ -64,7 +64,7 @@ core::Result<core::Duration> Connection::allowed(RequestKind kind, Scope scope) 
   if (!options_.write_deadline) return options_.write_timeout;
   const auto until = options_.write_deadline();
   const core::Duration left = until ? *until - loop_.clock().mono() : core::Duration{0};
-  if (left < kShortestWrite) return core::fail(ErrorCode::kCancelled, "no time is left for writes: it was not sent");
+  if (left < kShortestWrite) return core::fail(ErrorCode::kCancelled, "no time is left for writes: the request was not sent");
   return std::min(left, options_.write_timeout);
 }
 
@@ -143,7 +143,7 @@ void Connection::call(Call what, Reply reply, bool again) {
              capabilities_.reset();
              core::Error error = to_error(404, response->body, what.kind);
              error.code = ErrorCode::kUnavailable;
-             return reply(std::unexpected(error.with("the path /" + what.path + " has gone")));
+             return reply(std::unexpected(error.with("the path /" + what.path + " no longer exists")));
            }
            reply(std::move(response));
          });
@@ -227,7 +227,7 @@ void Connection::negotiated(std::optional<core::Error> error) {
       then(std::unexpected(*error));
     } else if (!capabilities_) {
       // An earlier callback may already have found that the server is gone.
-      then(core::fail(ErrorCode::kUnavailable, "slurmrestd went away again"));
+      then(core::fail(ErrorCode::kUnavailable, "slurmrestd has stopped answering again"));
     } else {
       then({});
     }

@@ -177,7 +177,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
                                                                                       int status) {
           Table<T> table;
           if (status == 304) {
-            if (!since) return done(core::fail(core::ErrorCode::kInternal, path + ": 304 to a question without a time"));
+            if (!since)
+              return done(
+                  core::fail(core::ErrorCode::kInternal, path + ": status 304, although the request had no update time"));
             table.unchanged = true;
             table.last_update = *since;
             return done(std::move(table));
@@ -188,7 +190,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
             return done(std::unexpected(good.error().with(path)));
           }
           if (says_no_changes(decoded->envelope) || (since && decoded->rows.empty() && decoded->last_update == 0)) {
-            if (!since) return done(core::fail(core::ErrorCode::kInternal, path + ": no changes, since no time"));
+            if (!since)
+              return done(core::fail(core::ErrorCode::kInternal,
+                                     path + ": reported no changes, although the request had no update time"));
             table.unchanged = true;
             table.last_update = *since;
             return done(std::move(table));

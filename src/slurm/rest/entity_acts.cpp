@@ -203,7 +203,7 @@ void EntityActs::decide(const BatchPtr& batch) {
 
 void EntityActs::decide(const WritePtr& write, const Entity* live) {
   if (write->create && live != nullptr)
-    return fail_write(write, error_of(ErrorCode::kConflict, "slurmdbd has one of that name by now"));
+    return fail_write(write, error_of(ErrorCode::kConflict, "slurmdbd already has one of that name"));
   if (!write->create && live == nullptr) return fail_write(write, error_of(ErrorCode::kConflict, "it is gone"));
   write->name = live == nullptr ? write->act->name : live->name;
   if (write->kind() == EntityKind::kAccount) {
@@ -625,7 +625,7 @@ void EntityActs::remove(const std::shared_ptr<const DeleteEntity>& act, core::Mo
   begin({evidence.database(), {list_of(evidence.entity()), List::kAssociations}, what, std::move(done)},
         [this, act, asked](const WorkPtr& work) {
           if (!act->evidence.good_at(asked))
-            return fail(work, error_of(ErrorCode::kExpired, "what slurmdbd said of it is too old by now"));
+            return fail(work, error_of(ErrorCode::kExpired, "slurmdbd's answer about it is too old"));
           const auto view = std::make_shared<accounting::View>();
           read(work->database, work->lists, view, [this, work, act, view](const core::Result<void>& came) {
             const UnusedEntity& is = act->evidence;

@@ -219,7 +219,7 @@ TEST_F(EntityActsTest, OneThatIsRefusedDoesNotKeepOthers) {
 }
 
 TEST_F(EntityActsTest, ConflictsAndDroppedWritesAreTold) {
-  EXPECT_THAT(outcome(account("root", true, {})), HasSubstr("Conflict slurmdbd has one"));
+  EXPECT_THAT(outcome(account("root", true, {})), HasSubstr("Conflict slurmdbd already has one"));
   EXPECT_THAT(outcome(account("gone", false, {{"site: GrpJobs", 4}})), HasSubstr("Conflict it is gone"));
   EXPECT_THAT(outcome(account("root", false, {{"other: GrpJobs", 4}})), HasSubstr("Conflict other: there is no association"));
   EXPECT_THAT(outcome(account("007", true, {})), HasSubstr("Unsupported"));
@@ -259,7 +259,7 @@ TEST_F(EntityActsTest, AssociationsAreDeletedLastAndOnlyIfNobodyUsesThem) {
   clusters.set_accounting("db", {"c", "another"});
   const auto both = outcomes({act, user("bob", true, {{"physics@site: Association", true}})});
   EXPECT_THAT(both,
-              ElementsAre(HasSubstr("Busy physics@site: cluster another may use it, and cannot be asked"), HasSubstr("true")))
+              ElementsAre(HasSubstr("Busy physics@site: cluster another may use it, and cannot be queried"), HasSubstr("true")))
       << "only deletions need to know the jobs";
   EXPECT_TRUE(removed.empty());
   clusters.set_accounting("db", {"c"});

@@ -165,9 +165,9 @@ core::Result<void> read_document(std::string& body, Envelope* envelope,
     }
     return {};
   } catch (const simdjson::simdjson_error& error) {
-    return core::fail(core::ErrorCode::kInternal, std::string("a reply that does not read as JSON: ") + error.what());
+    return core::fail(core::ErrorCode::kInternal, std::string("a reply that is not valid JSON: ") + error.what());
   } catch (const Nonsense& nonsense) {
-    return core::fail(core::ErrorCode::kInternal, "a reply that makes no sense: " + nonsense.what);
+    return core::fail(core::ErrorCode::kInternal, "a reply with unexpected content: " + nonsense.what);
   }
 }
 

@@ -258,7 +258,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
       return core::fail(ErrorCode::kConflict, "its reason is not ours: \"" + node.reason + "\"");
     if (node.state.has("FAIL")) return core::fail(ErrorCode::kConflict, "somebody set it failing");
     if (!seen.empty() && holds.has(holder) && holds.why(holder) != Holds::read(seen).why(holder))
-      return core::fail(ErrorCode::kConflict, "its reason is another by now: \"" + node.reason + "\"");
+      return core::fail(ErrorCode::kConflict, "its reason has changed: \"" + node.reason + "\"");
     NodeUpdate update;
     // If slurmctld itself set the node down, the holds in the reason are left over.
     if (holds.others_than(holder) && !down_by_slurm(node)) {
@@ -365,20 +365,20 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
       if (!act.evidence) return begin(act.cluster, std::move(what), std::move(done), std::move(then));
       begin_by(*act.evidence, std::move(what), std::move(done), std::move(then));
     };
-    start("delete " + act.node,
-          [this, owner = act.owner, name = act.node, seen = act.reason, expected = act.expected](const JobPtr& job) {
-            // slurmctld refuses to delete a node with running jobs. It does not refuse if all jobs of the node are suspended,
-            // or if somebody has meanwhile drained the node. Therefore the node is read last, after the jobs.
-            unless_needed(job, owner, name, [this, job, owner, name, seen, expected] {
-              if_kept(job, name, expected, &Impl::found_none, [job, owner, seen](Impl& self, const Node& node) {
-                if (node.reason != seen && kept_from_work(node) && given_by_others(node.reason, owner)) {
-                  return self.fail(
-                      job, {ErrorCode::kConflict, "somebody keeps it from work since: \"" + node.reason + "\"", 0, {}, {}});
-                }
-                self.write_deletion(job, node.name);
-              });
-            });
-          });
+    start("delete " + act.node, [this, owner = act.owner, name = act.node, seen = act.reason,
+                                 expected = act.expected](const JobPtr& job) {
+      // slurmctld refuses to delete a node with running jobs. It does not refuse if all jobs of the node are suspended,
+      // or if somebody has meanwhile drained the node. Therefore the node is read last, after the jobs.
+      unless_needed(job, owner, name, [this, job, owner, name, seen, expected] {
+        if_kept(job, name, expected, &Impl::found_none, [job, owner, seen](Impl& self, const Node& node) {
+          if (node.reason != seen && kept_from_work(node) && given_by_others(node.reason, owner)) {
+            return self.fail(
+                job, {ErrorCode::kConflict, "somebody else has taken it out of service: \"" + node.reason + "\"", 0, {}, {}});
+          }
+          self.write_deletion(job, node.name);
+        });
+      });
+    });
   }
 
   void write_deletion(const JobPtr& job, const std::string& name) {
@@ -394,7 +394,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
 
   // --- Nodes that our programs create -----------------------------------------------------------------------------
 
-  static core::Error another_node() { return {ErrorCode::kConflict, "it is another node by now", 0, {}, {}}; }
+  static core::Error another_node() { return {ErrorCode::kConflict, "another node has replaced it", 0, {}, {}}; }
 
   void create(const CreateNode& act, Done done) {
     begin(act.cluster, "create " + act.wish.name, std::move(done), [this, wish = act.wish, mark = act.mark](const JobPtr& job) {
@@ -418,8 +418,8 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
           const Holds holds = Holds::read(node.reason);
           if (mark_of(node) != mark) return self.fail(job, another_node());
           if (!holds.has(mark.owner) || holds.others_than(mark.owner) || node.state.has("FAIL") || node.state.base == "DOWN")
-            return self.fail(job,
-                             {ErrorCode::kConflict, "somebody keeps it from work since: \"" + node.reason + "\"", 0, {}, {}});
+            return self.fail(
+                job, {ErrorCode::kConflict, "somebody else has taken it out of service: \"" + node.reason + "\"", 0, {}, {}});
           self.write_deletion(job, node.name);
         });
       });
@@ -616,7 +616,11 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
             Client* to = client(job);
             if (to == nullptr) return;
             if (!to->job_details())
-              return fail(job, {ErrorCode::kUnsupported, "it could not be found again without details of jobs", 0, {}, {}});
+              return fail(job, {ErrorCode::kUnsupported,
+                                "the job could not be found again, because slurmrestd gives no details of jobs",
+                                0,
+                                {},
+                                {}});
             const auto write = [job, mark, wish, comment](Impl& self, const LiveJobs& jobs) {
               const auto same = [&](const auto& row) {
                 return row->details && row->details->admin_comment.contains(mark.key) && mark_of(*row) == mark;
@@ -655,14 +659,14 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     begin(evidence.cluster(), what + " job " + std::to_string(evidence.id()), std::move(done),
           [this, evidence, then = std::move(then)](const JobPtr& job) {
             if (!evidence.good_at(loop.clock().mono()))
-              return fail(job, {ErrorCode::kExpired, "what Slurm said of it is too old by now", 0, {}, {}});
+              return fail(job, {ErrorCode::kExpired, "Slurm's answer about it is too old", 0, {}, {}});
             Client* to = client(job);
             if (to == nullptr) return;
             const auto found = [job, evidence, then](Impl& self, const core::Result<std::shared_ptr<const slurm::Job>>& live) {
               if (!live && live.error().code == ErrorCode::kNotFound) return then(self, job, nullptr);
               if (!live) return self.fail(job, live.error());
               if (mark_of(**live) != evidence.mark())
-                return self.fail(job, {ErrorCode::kConflict, "it is another one by now", 0, {}, {}});
+                return self.fail(job, {ErrorCode::kConflict, "another one has replaced it", 0, {}, {}});
               then(self, job, (*live)->in_queue() ? live->get() : nullptr);
             };
             to->job(evidence.id(), guard<std::shared_ptr<const slurm::Job>>(found));
@@ -695,7 +699,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     begin(act.evidence.cluster(), "record the exit code of job " + std::to_string(act.evidence.id()), std::move(done),
           [this, evidence = act.evidence, code = act.exit_code](const JobPtr& job) {
             if (!evidence.good_at(loop.clock().mono()))
-              return fail(job, {ErrorCode::kExpired, "what Slurm said of it is too old by now", 0, {}, {}});
+              return fail(job, {ErrorCode::kExpired, "Slurm's answer about it is too old", 0, {}, {}});
             Client* to = client(job);
             if (to == nullptr) return;
             to->accounting().clusters(guard<std::vector<std::shared_ptr<const accounting::Cluster>>>(
@@ -797,12 +801,12 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
                 std::function<void(Impl&, const JobPtr&, const Reservation*)> then) {
     begin(evidence.cluster(), std::move(what), std::move(done), [this, evidence, then = std::move(then)](const JobPtr& job) {
       if (!evidence.good_at(loop.clock().mono()))
-        return fail(job, {ErrorCode::kExpired, "what Slurm said of it is too old by now", 0, {}, {}});
+        return fail(job, {ErrorCode::kExpired, "Slurm's answer about it is too old", 0, {}, {}});
       with_reservation(job, evidence.seen().name, [job, evidence, then](Impl& self, const Reservation* live) {
         const Reservation& seen = evidence.seen();
         if (live != nullptr &&
             (live->users != seen.users || live->flags != seen.flags || live->start != seen.start || live->end != seen.end))
-          return self.fail(job, {ErrorCode::kConflict, "it is another one by now", 0, {}, {}});
+          return self.fail(job, {ErrorCode::kConflict, "another one has replaced it", 0, {}, {}});
         then(self, job, live);
       });
     });

@@ -231,14 +231,14 @@ class World : public op::testing::World {
     if (auto broken = fault({"Slurm", {"", "qos"}}); !broken) return broken;
     const auto live = qos_of(act.name);
     if ((act.id == 0) == live.has_value() || (live && live->id != act.id))
-      return core::fail(core::ErrorCode::kConflict, "it is another one by now");
+      return core::fail(core::ErrorCode::kConflict, "another one has replaced it");
     write_qos(act.name, act.settings);
     return {};
   }
   core::Result<void> run(const slurm::DeleteQos& act) {
     if (auto broken = fault({"Slurm", {"", "qos"}}); !broken) return broken;
     const auto live = qos_of(act.evidence.name());
-    if (live && live->id != act.evidence.id()) return core::fail(core::ErrorCode::kConflict, "it is another one by now");
+    if (live && live->id != act.evidence.id()) return core::fail(core::ErrorCode::kConflict, "another one has replaced it");
     qos.erase(act.evidence.name());
     return {};
   }

@@ -123,7 +123,7 @@ slurm::SnapshotPtr World::snapshot() const {
   if (health != slurm::Snapshot::Health::kComplete) out->error = "connection refused";
   if (!slurm_readable) {
     out->error_code = core::ErrorCode::kInternal;
-    out->error = "jobs/: a reply that does not read as JSON";
+    out->error = "jobs/: a reply that is not valid JSON";
     out->failures = 3;
   }
   if (!slurm_is_ours) {
