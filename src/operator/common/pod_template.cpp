@@ -10,8 +10,8 @@
 namespace op {
 namespace {
 
-/// Removes our alternative from `base` if the user sets a different alternative in `over`. Of the members that are not in
-/// `kept`, an object with alternatives, such as a volume, has exactly one.
+/// Removes our alternative from `base` if the user sets a different alternative in `over`. An object with alternatives, such
+/// as a volume, has exactly one member that is not in `kept`: the alternative.
 void drop_replaced_alternatives(core::Json& base, const core::Json& over, std::initializer_list<const char*> kept) {
   if (!base.is_object() || !over.is_object()) return;
   bool names_one = false;

@@ -140,9 +140,9 @@ auto rank(const View& view, const Worker& worker) {
 /// The tolerance of gives_way(): creationTimestamp is in whole seconds, and a drain is noticed up to two seconds late.
 constexpr core::Duration kCreated{3000};
 
-/// True if the worker is busy and was drained for a previous template. Such a worker is resumed in favour of idle workers,
-/// because its jobs can last for days. The next drain of this worker is newer than the template, so this happens only once for
-/// each template.
+/// True if the worker is busy and was drained for a previous template. Such a worker is resumed, and an idle worker is updated
+/// instead, because the jobs of the busy worker can last for days. The next drain of the worker is newer than the template, so
+/// this happens only once for each template.
 bool gives_way(const View& view, const Worker& worker, const std::optional<core::WallTime>& template_since) {
   return template_since && worker.busy() && worker.ready() && worker.drained_for &&
          view.in.now - *worker.drained_for < *template_since + kCreated;
