@@ -139,7 +139,7 @@ constexpr auto kLimits = std::to_array<LimitKind>({
     {"MinTRESPerJob", Measure::kLeastTres},
 });
 
-/// Removes the first word from `text` if it is one of `words`. Returns the index of the word in `words`, or -1.
+/// If `text` begins with one of `words`, removes that word from `text` and returns its index in `words`. Otherwise returns -1.
 template <std::size_t N>
 int take(std::string_view& text, const std::array<std::string_view, N>& words) {
   for (std::size_t i = 0; i < N; ++i) {

@@ -18,7 +18,7 @@
 //   {"$requestToken": {"serviceAccount": {"namespace", "name"}, "audiences": [...], "expirationSeconds": 3600, ...}}
 //     A token of a service account, base64. The other members are the spec of the TokenRequest, including "boundObjectRef".
 //
-// Folder src/kube contains the data of kube that plans may use: Kubernetes objects, and acts on them. Uses core, and the data
+// Folder src/kube: the data of kube that plans may use, which are Kubernetes objects, and acts on them. Uses core, and the data
 // of run and plan. Code that reads or writes is in the subfolders.
 #pragma once
 

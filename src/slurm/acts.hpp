@@ -1,8 +1,8 @@
 // The acts on Slurm for the steps of plans. slurm::Target carries
 // them out and reads the node live just before each write.
 //
-// Folder src/slurm contains the data that plans may use: the model of Slurm, acts, evidence, and the programs that drain nodes.
-// Uses plan and core. Knows nothing of Kubernetes. Code that sends requests or does I/O is in the subfolders.
+// Folder src/slurm: the data that plans may use, which are the model of Slurm, acts, evidence, and the programs that drain
+// nodes. Uses plan and core. Knows nothing of Kubernetes. Code that does I/O is in the subfolders.
 #pragma once
 
 #include <optional>
