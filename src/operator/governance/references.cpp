@@ -28,7 +28,8 @@ class Check {
       const std::vector<std::string> absent = keep("Preempt", names_.qos);
       report(absent, false, "PreemptMissing", "spec.preempt: slurmdbd has no QOS ", Subject::kQos);
     } else if (claim_.subject == Subject::kAccount) {
-      clusters(unknown_clusters(std::get<api::SlurmAccountSpec>(claim_.spec), names_.clusters));
+      const auto& spec = std::get<api::SlurmAccountSpec>(claim_.spec);
+      clusters(unknown_clusters(spec, names_.clusters), spec.clusters.empty());
       parents();
       qos(missing_qos());
       inherited_coordinators();
@@ -36,14 +37,15 @@ class Check {
       report(absent, false, "UserMissing", "spec.coordinators: slurmdbd has no user ", Subject::kUser);
     } else if (claim_.subject == Subject::kUser) {
       const auto& spec = std::get<api::SlurmUserSpec>(claim_.spec);
-      clusters(unknown_clusters(spec, names_.clusters));
+      clusters(unknown_clusters(spec, names_.clusters),
+               std::ranges::any_of(spec.associations, [](const auto& each) { return each.clusters.empty(); }));
       const std::set<std::string> absent_qos = missing_qos();
       accounts(acct::folded(spec.default_account.value_or(spec.associations.empty() ? "" : spec.associations.front().account)));
       qos(absent_qos);
       default_qos();
     } else {
       const auto& spec = std::get<api::SlurmAssociationSpec>(claim_.spec);
-      clusters(unknown_clusters(spec, names_.clusters));
+      clusters(unknown_clusters(spec, names_.clusters), spec.clusters.empty());
       if (spec.user && !names_.users.contains(acct::folded(*spec.user)))
         report({*spec.user}, true, "UserMissing", "spec.user: slurmdbd has no user ", Subject::kUser);
       const std::set<std::string> absent_qos = missing_qos();
@@ -90,12 +92,17 @@ class Check {
             "this object is written");
   }
 
-  void clusters(const std::set<std::string>& absent) {
+  /// Reports the `absent` clusters. With `in_all`, the claim has associations in all clusters, and must wait for the first one.
+  void clusters(const std::set<std::string>& absent, bool in_all) {
     const bool none =
         std::ranges::none_of(out_.settings, [](const auto& each) { return acct::place_of(each.first).has_value(); });
     const std::string known =
         names_.clusters.empty() ? "" : ". Those that have joined: " + joined({names_.clusters.begin(), names_.clusters.end()});
     report({absent.begin(), absent.end()}, none, "ClusterUnknown", "no such cluster has joined the Accounting: ", {}, known);
+    if (!in_all || !names_.clusters.empty() || !out_.reason.empty()) return;
+    out_.reason = "ClusterUnknown";
+    out_.message = "no cluster has joined the Accounting yet. The associations are created in each cluster that joins";
+    out_.coming = true;
   }
 
   /// Returns the cycle of parents that contains the account: "a is below b", "b is below a". Empty: there is none.

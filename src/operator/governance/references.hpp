@@ -44,7 +44,7 @@ struct Writable {
   slurm::accounting::Settings settings;
   bool hold = false;            ///< No setting may be written yet.
   std::string reason, message;  ///< What is missing, for the condition Synced. "": nothing.
-  bool coming = false;          ///< True if other resources declare all missing names.
+  bool coming = false;          ///< Nobody has to act: other resources declare all missing names, or no cluster has joined yet.
 };
 
 /// Removes settings from `wanted` that refer to names that slurmdbd does not have. Sets `hold` if the remaining settings would
