@@ -11,8 +11,9 @@
 // 6. In the end, every host that its user wants in a pool is Ready there, with an open gate, unless somebody drained the node.
 // 7. A node leaves only if somebody has requested it, its pool is being removed, or its host was silent for too long. In the
 //    end, a node whose leave was requested is removed from Slurm, from the coordinator's records and from its host.
-// 8. In the end, a node has the words of --conf that it was last given, in Slurm and for the next start of slurmd.
-// 9. The coordinator deletes a record only if the node leaves or must restart with other words, and not while slurmd is well,
+// 8. In the end, a node has the parameters of --conf that it was last given, in Slurm and for the next start of slurmd.
+// 9. The coordinator deletes a record only if the node leaves or must restart with other parameters, and not while slurmd is
+// well,
 //    unless the leave is forced or the host is revoked. The agent does not stop slurmd while a job step runs. The coordinator
 //    does not forget a node before its host is clean, unless the host is silent or revoked, or the leave is forced.
 #pragma once
@@ -60,7 +61,7 @@ class EnlistOracle final : public Oracle {
   void asks_to_leave(const std::string& node) { asked_.insert(node); }
   /// Records whether the node must leave (true) or stay (false), by the last request that certainly reached the coordinator.
   void leaves(const std::string& node, bool leaves);
-  /// Records the words of --conf that the node must have for itself, as `node config` sets them.
+  /// Records the parameters of --conf that the node must have for itself, as `node config` sets them.
   void wants_words(const std::string& node, const std::string& words) { words_[node] = words; }
   /// Records that an administrator drains or resumes a node through the coordinator, now or soon.
   void people_set(const std::string& node) { people_[node] = loop_.clock().mono(); }
@@ -120,7 +121,7 @@ class EnlistOracle final : public Oracle {
   std::map<std::string, core::MonoTime> people_;   ///< When people last drained or resumed a node by the coordinator, by node.
   std::map<std::string, core::MonoTime> stopped_;  ///< When an agent last stopped slurmd and its service, by node.
   std::map<std::string, core::MonoTime> deleted_;  ///< When the coordinator deleted a record, by node.
-  std::map<std::string, std::string> words_;       ///< The words of --conf that a node must have for itself, by node.
+  std::map<std::string, std::string> words_;       ///< The parameters of --conf that a node must have for itself, by node.
   std::map<std::string, std::string> abandoned_;   ///< The forgotten nodes whose host was not clean, by the host's key.
   std::set<std::string> asked_, leaving_;          ///< The nodes that were (perhaps) asked to leave; those that must leave.
   std::set<std::string> gone_pools_;               ///< The pools that were removed and not created again.

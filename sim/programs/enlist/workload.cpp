@@ -160,7 +160,7 @@ void EnlistWorkload::keep_node(const std::string& node) {
 
 void EnlistWorkload::configure(const std::string& node, const std::string& words) {
   if (node.empty()) return;
-  note("admin gives " + node + " the words " + words);
+  note("admin gives " + node + " the parameters " + words);
   const auto answer = program_.ask_admin(world_, "/v1/nodes/config", {{"nodes", {node}}, {"conf", words}});
   if (answer == EnlistProgram::Answer::kDone) {
     program_.oracle().wants_words(node, words);
@@ -177,7 +177,7 @@ void EnlistWorkload::finish_words() {
   for (const auto& [node, words] : unsure) configure(node, words);
 }
 
-/// Passes the node's current words to the oracle, because a request for other words may have been withdrawn.
+/// Passes the node's current parameters to the oracle, because a request for other parameters may have been withdrawn.
 void EnlistWorkload::learn_words(const std::string& node) {
   const auto record = program_.disk().nodes.find(node);
   if (record == program_.disk().nodes.end()) return;

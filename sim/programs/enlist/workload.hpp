@@ -73,7 +73,7 @@ class EnlistWorkload final : public Workload {
   std::set<EnlistHost*> unfinished_;          ///< The hosts on which the last join failed or was killed.
   std::set<EnlistHost*> lost_;                ///< The hosts that are off or cut off until the calm, or for ever.
   std::set<EnlistHost*> dead_;                ///< The hosts in lost_ that never return.
-  std::map<std::string, std::string> words_;  ///< The words last requested for a node, if the answer was lost.
+  std::map<std::string, std::string> words_;  ///< The parameters last requested for a node, if the answer was lost.
   std::set<std::string> unsure_;              ///< The nodes whose last request to leave or stay may be unanswered.
   int clouds_ = 0;
 };
