@@ -377,6 +377,12 @@ const std::vector<Row>& table() {
          c.record.real_memory_mib = 64001;
        },
        Phase::kEnlisted, "the gate opens", Row::kOpen},
+      {"more CPUs than the parameters of a ready node",
+       [](Case& c) {
+         c.was_ready();
+         c.record.cpus = 9;
+       },
+       Phase::kReady, "Slurm's record has 9 CPUs in place of 8: it is from before the node got these parameters"},
       {"neither was asked for",
        [](Case& c) {
          c.node.report.conf = gated_conf("", "gpu");
