@@ -59,13 +59,14 @@ std::optional<int> parse(CLI::App& app, const Words& words) {
 
 int init(const Words& words) {
   enlist::InitOptions options;
-  CLI::App app("Checks slurm.conf beside slurmctld for what joining needs, and sets it.", "slurm-enlist coordinator init");
+  CLI::App app("Checks the slurm.conf of slurmctld, and changes the settings that joining needs.",
+               "slurm-enlist coordinator init");
   app.add_option("--slurm-conf", options.slurm_conf, "The slurm.conf of slurmctld")->capture_default_str();
-  app.add_option("--slurmrestd-user", options.slurmrestd_user, "The user as whom slurmrestd runs: not root, and not SlurmUser")
+  app.add_option("--slurmrestd-user", options.slurmrestd_user, "The user that runs slurmrestd: not root, and not SlurmUser")
       ->capture_default_str();
-  app.add_option("--max-nodes", options.max_nodes, "How many nodes Slurm must have room for: the least MaxNodeCount")
+  app.add_option("--max-nodes", options.max_nodes, "How many nodes Slurm must have room for: the smallest MaxNodeCount")
       ->capture_default_str();
-  app.add_flag("--yes", options.yes, "Write the changes; without it they are only shown");
+  app.add_flag("--yes", options.yes, "Make the changes (default: only show them)");
   if (const std::optional<int> code = parse(app, words)) return *code;
   const auto host = enlist::local_host();
   core::SystemRandom random;
@@ -77,20 +78,22 @@ int join(const Words& words, std::string token) {
   enlist::JoinOptions options;
   enlist::AgentOptions& agent = options.agent;
   int wait = static_cast<int>(options.wait.count());
-  CLI::App app("Makes this host a node of a pool, with a token of slurm-enlist token.", "slurm-enlist join");
+  CLI::App app("Makes this host a node of a pool, with a token that slurm-enlist token prints.", "slurm-enlist join");
   app.add_option("--token", options.token, "The token");
   app.add_option("--token-file", options.token_file, "A file with the token; -: standard input");
   app.add_flag("--again", options.again, "Join again, although this host has joined before");
   app.add_flag("--no-service", options.no_service,
-               "Do not install and start the agent's service: somebody else runs the agent");
-  app.add_option("--wait", wait, "How many seconds the node may take to become ready; 0: do not wait")->capture_default_str();
+               "Do not install and start the agent's service, because something else runs the agent");
+  app.add_option("--wait", wait, "How many seconds to wait until the node is ready; 0: do not wait")->capture_default_str();
   app.add_option("--agent-unit", agent.agent_unit, "The unit of the agent's service")->capture_default_str();
-  app.add_option("--state", agent.state, "The folder of what the agent remembers, and of its key")->capture_default_str();
-  app.add_option("--status-file", agent.status_file, "Where the agent says what it waits for")->capture_default_str();
+  app.add_option("--state", agent.state, "The folder of the agent's state and key")->capture_default_str();
+  app.add_option("--status-file", agent.status_file, "The file in which the agent reports its phase and errors")
+      ->capture_default_str();
   app.add_option("--slurm-folder", agent.slurm_folder, "The folder of Slurm's auth key")->capture_default_str();
   app.add_option("--slurmd", agent.slurmd, "Slurm's daemon")->capture_default_str();
   app.add_option("--check", agent.check, "A script that must succeed before Slurm may start jobs here");
-  app.add_option("--gpu-detector", agent.gpu_detector, "A program that prints words for slurmd's --conf: Gres=gpu:a100:2");
+  app.add_option("--gpu-detector", agent.gpu_detector,
+                 "A program that prints node parameters for slurmd --conf, such as Gres=gpu:a100:2");
   app.add_option("--supervisor", agent.supervisor, "systemd, child (of the agent) or auto")->capture_default_str();
   app.add_option("--slurmd-unit", agent.slurmd_unit, "The unit of slurmd")->capture_default_str();
   app.add_option("--slurmd-defaults", agent.slurmd_defaults, "The file with the arguments of slurmd")->capture_default_str();
@@ -107,8 +110,9 @@ int leave(const Words& words) {
   CLI::App app("Lets this host leave the cluster, when its jobs have ended.", "slurm-enlist leave");
   int wait = -1;
   app.add_option("--wait", wait, "How many seconds to wait until the host has left; 0: do not wait (default: no limit)");
-  app.add_option("--state", agent.state, "The folder of what the agent remembers, and of its key")->capture_default_str();
-  app.add_option("--status-file", agent.status_file, "Where the agent says what it waits for")->capture_default_str();
+  app.add_option("--state", agent.state, "The folder of the agent's state and key")->capture_default_str();
+  app.add_option("--status-file", agent.status_file, "The file in which the agent reports its phase and errors")
+      ->capture_default_str();
   if (const std::optional<int> code = parse(app, words)) return *code;
   if (wait >= 0) options.wait = std::chrono::seconds{wait};
   return enlist::with_parts([&](const enlist::JoinParts& parts) { return enlist::leave(options, parts); });

@@ -54,12 +54,12 @@ def hosts_join_and_run_jobs(site):
     expect(sorted(out) == ["h1", "h2"], f"srun -N2 hostname printed {out}")
     for name, record in site.records().items():
         expect(record["partitions"] == ["gpu"] and record["features"] == ["gpu"] and not record["reason"], f"{name}: {record}")
-    expect("MaxTime=1-00:00:00" in site.out("ctl", "scontrol", "show", "partition", "gpu"), "the words of the partition are lost")
+    expect("MaxTime=1-00:00:00" in site.out("ctl", "scontrol", "show", "partition", "gpu"), "the parameters of the partition are lost")
     expect(site.out("ctl", "cat", "/etc/slurm/slurm.conf") == conf, "slurm.conf was changed")
     expect("gpu-" not in conf + site.out("ctl", "cat", POOL_FILE), "a node stands in the configuration")
     expect(site.reconfigures() == reconfigures + 1, f"{site.reconfigures() - reconfigures} reconfigures for one pool")
     site.pool("gpu", "--partition", "Default=YES MaxTime=1-0")
-    expect(site.run("ctl", "slurm-enlist", "coordinator", "init", "--yes").stdout.startswith("Nothing is to be changed"),
+    expect(site.run("ctl", "slurm-enlist", "coordinator", "init", "--yes").stdout.startswith("Nothing has to be changed"),
            "a second init changes something")
 
 
@@ -169,7 +169,7 @@ def a_driver_that_comes_late_is_found(site):
     expect("gres/gpu" in site.phase("gpu-1", "Invalid"), f"the message is {site.nodes()['gpu-1']['message']}")
     site.write("h1", detector, "#!/bin/sh\necho Gres=gpu:2\n", "0755")
     wait("the registration is valid", lambda: "INVALID_REG" not in site.records()["gpu-1"]["state"], 3 * LIMIT)
-    wait("the drain is told", lambda: "it is drained by somebody else: gres/gpu" in site.nodes()["gpu-1"]["message"], LIMIT)
+    wait("the drain is told", lambda: "somebody else has drained it: gres/gpu" in site.nodes()["gpu-1"]["message"], LIMIT)
     site.run("ctl", "scontrol", "update", "nodename=gpu-1", "state=resume")
     site.ready("gpu-1")
     expect(site.out("ctl", "srun", "--gres=gpu:2", "hostname") == "h1", "no job runs there")
@@ -420,7 +420,7 @@ def a_drain_at_the_gate_stays(site):
     site.run("ctl", "scontrol", "update", "nodename=gpu-1", "state=drain", "reason=mine")
     site.run("h1", "touch", "/tmp/good")
     wait("the check has passed", lambda: site.nodes()["gpu-1"]["report"]["check_passed"], LIMIT)
-    wait("the coordinator knows the drain", lambda: "drained by somebody else: mine" in site.nodes()["gpu-1"]["message"], LIMIT)
+    wait("the coordinator knows the drain", lambda: "somebody else has drained it: mine" in site.nodes()["gpu-1"]["message"], LIMIT)
     record = site.records()["gpu-1"]
     expect("DRAIN" in record["state"] and record["reason"] == "mine", f"{record['state']} {record['reason']}")
     site.run("ctl", "scontrol", "update", "nodename=gpu-1", "state=resume")
@@ -508,7 +508,7 @@ def an_idle_node_leaves(site):
     site.ready("gpu-2", "gpu-3")
     site.end("h2", "slurm-enlist agent", "TERM")
     site.script("spawn", "h2", "h2.leave.log", "slurm-enlist", "leave")
-    wait("the command misses the agent", lambda: "the agent lets the node leave, and has not reported for 10 s" in site.log("h2.leave.log"), LIMIT)
+    wait("the command misses the agent", lambda: "the agent has to take the node out of the cluster, and has not reported for 10 s" in site.log("h2.leave.log"), LIMIT)
     site.agent("h2")
     gone(site, "gpu-2", "h2")
     wait("the command has told it", lambda: "This host has left." in site.log("h2.leave.log"), LIMIT)
@@ -619,7 +619,7 @@ def a_node_gets_other_words_after_its_job(site):
     # It is taken back, and the node works on.
     site.run("ctl", "slurm-enlist", "node", "config", "gpu-1", "--reset")
     wait("it is open", lambda: site.nodes()["gpu-1"]["phase"] == "Ready" and "DRAIN" not in site.records()["gpu-1"]["state"], LIMIT)
-    wait("the command has told it", lambda: "or given gpu-1 other words" in site.log("config.log"), LIMIT)
+    wait("the command has told it", lambda: "or gpu-1 was given other parameters" in site.log("config.log"), LIMIT)
     # It is wished again. Somebody drains the node meanwhile, and both daemons of ours are killed.
     site.run("ctl", "slurm-enlist", "node", "config", "gpu-1", "RealMemory=500", "Weight=7", "--wait", "0")
     wait("it waits for the job", lambda: f"jobs run there: {job}" in site.nodes()["gpu-1"]["message"], LIMIT)
@@ -697,9 +697,9 @@ def other_words_are_given_again_after_slurmctld_has_lost_the_record(site):
         record_with(site, "gpu-1", real_memory=memory)
         kill_slurmctld(site, later)
         # slurmctld may have lost the drain as well. Then nothing tells the record from one that somebody has resumed.
-        wait("the words are given again, or it is told",
+        wait("the parameters are set again, or the message says why not",
              lambda: site.nodes()["gpu-1"]["phase"] == "Ready" and (site.records()["gpu-1"]["real_memory"] == memory or
-                                                                    "from before the configuration" in site.nodes()["gpu-1"]["message"]), LIMIT)
+                                                                    "from before the node got these parameters" in site.nodes()["gpu-1"]["message"]), LIMIT)
         site.run("ctl", "slurm-enlist", "node", "config", "gpu-1", f"RealMemory={memory}", "--wait", str(LIMIT))
         record_with(site, "gpu-1", real_memory=memory)
         site.ready("gpu-1")
@@ -755,7 +755,7 @@ def weight_and_features_change_under_a_job(site):
     expect(sorted(site.records()["gpu-1"]["features"]) == ["gpu", "nvme"], f"{site.records()['gpu-1']['features']}")
     expect(site.processes("h1", "/usr/sbin/slurmd") == before, "slurmd was restarted")
     site.end("h1", "/usr/sbin/slurmd")
-    wait("it is started with the words", lambda: "nvme" in site.nodes()["gpu-1"]["report"]["conf"], LIMIT)
+    wait("it is started with the parameters", lambda: "nvme" in site.nodes()["gpu-1"]["report"]["conf"], LIMIT)
     site.ready("gpu-1")
 
 
@@ -772,8 +772,8 @@ def words_that_cannot_be_are_refused_or_told(site):
         expect(done.returncode == 1 and cause in done.stderr, f"{words}: {done.returncode} {done.stderr}")
     if site.release == "24.11":
         done = site.run("ctl", "slurm-enlist", "node", "config", "gpu-1", "Topology=default:s1", check=False)
-        expect(done.returncode == 1 and "Slurm has it since 25.05" in done.stderr, f"{done.returncode} {done.stderr}")
-    expect((site.nodes()["gpu-1"], site.processes("h1", "/usr/sbin/slurmd")) == before, "a refused word changed something")
+        expect(done.returncode == 1 and "Slurm has this parameter since 25.05" in done.stderr, f"{done.returncode} {done.stderr}")
+    expect((site.nodes()["gpu-1"], site.processes("h1", "/usr/sbin/slurmd")) == before, "a refused parameter changed something")
     # Only Slurm knows that the host has less.
     done = site.run("ctl", "slurm-enlist", "node", "config", "gpu-1", "RealMemory=999000000", "--wait", str(LIMIT), check=False)
     expect(done.returncode == 1 and "Invalid: " in done.stdout and "Low RealMemory" in done.stdout, f"{done.stdout} {done.stderr}")
@@ -951,7 +951,7 @@ def pools_outlive_the_records_of_the_coordinator(site):
            f"the file is {site.out('ctl', 'cat', POOL_FILE)}")
     expect(site.job(job) == "RUNNING" and site.job(waiting) == "PENDING", f"the jobs are {site.job(job)} and {site.job(waiting)}")
 
-    # One is taken up, with its words. The other one is removed.
+    # One is added to the records, with its parameters. The other one is removed.
     expect(site.run("ctl", "slurm-enlist", "token", "gpu", check=False).returncode == 1, "there is a token of an unknown pool")
     site.pool("gpu")
     wait("it is like any other", lambda: not site.pools()["gpu"].get("problem"), LIMIT)
@@ -1106,7 +1106,7 @@ def bad_pools_are_refused(site):
     for words, *causes in (
             (["mine"], "mine is taken by a partition of Slurm", "choose another name"),
             (["set"], "set is taken by a NodeSet of Slurm"),
-            (["gpu", "--nodes", "Weight=6"], "pool gpu exists already, with other words"),
+            (["gpu", "--nodes", "Weight=6"], "pool gpu exists already, with other parameters"),
             (["mine-1"], "must not end with"),
             (["Upper"], "must be 1 to 40 of a-z"),
             (["default"], "default"),
@@ -1124,7 +1124,7 @@ def bad_pools_are_refused(site):
     time.sleep(2)
     expect(site.pools() == pools and site.out("ctl", "cat", POOL_FILE) == file, "something is left of a pool that was refused")
     expect(site.as_it_is("h1") == before, f"something changed: {before} became {site.as_it_is('h1')}")
-    expect(site.out("ctl", "sinfo", "-h", "-n", "gpu-1", "-o", "%w") == "5", "the words for the nodes are lost")
+    expect(site.out("ctl", "sinfo", "-h", "-n", "gpu-1", "-o", "%w") == "5", "the parameters of the nodes are lost")
 
 
 @test(hosts=1)
@@ -1178,7 +1178,7 @@ def init_refuses_what_is_the_administrators_decision(site):
         changed = [path for path in changed if not path.startswith("/var/spool/slurmctld/")]
         expect(not changed, f"init changed {changed}")
     before = site.out("ctl", "cat", "/etc/slurm/slurm.conf")
-    expect("Nothing is changed yet" in site.out("ctl", "slurm-enlist", "coordinator", "init"), "init without --yes does not say so")
+    expect("Nothing was changed" in site.out("ctl", "slurm-enlist", "coordinator", "init"), "init without --yes does not say so")
     expect(site.out("ctl", "cat", "/etc/slurm/slurm.conf") == before, "init without --yes changes slurm.conf")
 
 
@@ -1507,7 +1507,7 @@ def a_silent_host_is_left_out_of_a_rotation_and_gets_the_key_later(site):
     site.run("ctl", "slurm-enlist", "rotate", "--wait", "0")
     wait("only h2 is waited for", lambda: [host["host"] for host in rotation(site)["hosts"]] == ["gpu-2"], LIMIT)
     told = site.run("ctl", "slurm-enlist", "rotate", "--without", "gpu-2", check=False)
-    expect(told.returncode == 1 and "must be waited for" in told.stderr, f"rotate --without said {told}")
+    expect(told.returncode == 1 and "cannot be left out of the rotation" in told.stderr, f"rotate --without said {told}")
     # Not state=down: an answer of its slurmd from before its end may return it to service.
     site.run("ctl", "scontrol", "update", "nodename=gpu-2", "state=drain", "reason=power")
     wait("the coordinator knows that it is drained",
@@ -1796,7 +1796,7 @@ def the_record_of_a_unit_that_is_gone_is_deleted(site):
 
     expect(says("Its record gpu-0 is deleted in a later hook"), f"{juju.statuses}")
     # The limit is two minutes of silence.
-    wait("the waiting job keeps the record", lambda: says(f"jobs wait for this node by its name, and Slurm would end them: {asks}"), 5 * LIMIT)
+    wait("the waiting job keeps the record", lambda: says(f"pending jobs request this node by name, and Slurm would end them: {asks}"), 5 * LIMIT)
     expect(site.job(asks) == "PENDING", f"the job that waits is {site.job(asks)}")
     record = site.records()["gpu-0"]
     expect("DRAIN" in record["state"] and record["reason"] == "slurm-enlist: leaving", f"gpu-0 is {record['state']} {record['reason']}")
@@ -1833,17 +1833,17 @@ def units_of_a_charm_carry_out_actions(site):
         raise Failed(f"{action} does not fail")
 
     before = site.as_it_is("h1")
-    expect("State" in fails("node-config", parameters="State=DOWN"), "the wrong word is not named")
+    expect("State" in fails("node-config", parameters="State=DOWN"), "the wrong parameter is not named")
     expect(site.as_it_is("h1") == before, "an action that fails has changed something")
 
-    # Features are changed under a job. Other words wait until it has ended.
+    # Features are changed under a job. Other parameters wait until it has ended.
     job = site.submit()
     expect(juju.act("gpu/0", "node-config", parameters="Features=ssd")["result"] == "applied", f"{juju.results}")
     expect(sorted(site.records()["gpu-0"]["active_features"]) == ["gpu", "ssd"], f"{site.records()}")
     expect("is drained" in juju.act("gpu/0", "node-config", parameters="Weight=7")["result"], f"{juju.results}")
     record = site.records()["gpu-0"]
     expect("DRAIN" in record["state"] and record["reason"] == "slurm-enlist: configuring" and record["weight"] == 1, f"{record}")
-    expect("register anew" in fails("resume"), "resume opens a node that is to register anew")
+    expect("registers again with its new parameters" in fails("resume"), "resume opens a node that must register again")
     juju.everywhere("update-status")
     expect(site.job(job) == "RUNNING", "the job does not run any more")
     site.ends_well(job, "h1")

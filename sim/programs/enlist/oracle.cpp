@@ -282,10 +282,10 @@ void EnlistOracle::check_loss(const SimJob& job, const JobLoss& loss) {
 // --- The declared state -----------------------------------------------------------------------------------------------
 
 std::string EnlistOracle::wrong_words(const EnlistHost& host, const enlist::Node& node, const SimNode& record) const {
-  if (node.configuring.wanted) return "does not have its words yet";
+  if (node.configuring.wanted) return "does not have its parameters yet";
   const auto wanted = words_.find(node.name);
   if (wanted != words_.end() && node.node_conf != wanted->second)
-    return fmt::format("has the words \"{}\" in place of \"{}\"", node.node_conf, wanted->second);
+    return fmt::format("has the parameters \"{}\" in place of \"{}\"", node.node_conf, wanted->second);
   const auto pool = disk_.pools.find(node.pool);
   const std::string words =
       enlist::merged_conf(pool == disk_.pools.end() ? "" : pool->second.node_conf, node.node_conf).value_or("");

@@ -12,9 +12,10 @@
 // 7. A node leaves only if somebody has requested it, its pool is being removed, or its host was silent for too long. In the
 //    end, a node whose leave was requested is removed from Slurm, from the coordinator's records and from its host.
 // 8. In the end, a node has the parameters of --conf that it was last given, in Slurm and for the next start of slurmd.
-// 9. The coordinator deletes a record only if the node leaves or must restart with other parameters, and not while slurmd is
-// well, unless the leave is forced or the host is revoked. The agent does not stop slurmd while a job step runs. The
-// coordinator does not forget a node before its host is clean, unless the host is silent or revoked, or the leave is forced.
+// 9. The coordinator deletes a record only if the node leaves or must restart with other parameters. It does not do so
+//    while slurmd is well, unless the leave is forced or the host is revoked. The agent does not stop slurmd while a job step
+//    runs. The coordinator does not forget a node before its host is clean, unless the host is silent or revoked, or the leave
+//    is forced.
 #pragma once
 
 #include <functional>

@@ -160,7 +160,7 @@ void EnlistWorkload::keep_node(const std::string& node) {
 
 void EnlistWorkload::configure(const std::string& node, const std::string& words) {
   if (node.empty()) return;
-  note("admin gives " + node + " the words " + words);
+  note("admin gives " + node + " the parameters " + words);
   const auto answer = program_.ask_admin(world_, "/v1/nodes/config", {{"nodes", {node}}, {"conf", words}});
   if (answer == EnlistProgram::Answer::kDone) {
     program_.oracle().wants_words(node, words);

@@ -92,7 +92,7 @@ void Agent::told(const SyncReply& reply) {
 }
 
 void Agent::troubled(const std::string& why) {
-  log_.warn("slurmd runs on as it is", {{"trouble", why}});
+  log_.warn("slurmd continues without changes", {{"trouble", why}});
   told_.trouble = why;
   wake();
 }

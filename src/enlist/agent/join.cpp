@@ -95,10 +95,10 @@ class Join {
     if (before && !options_.again) {
       say("This host is already " + before->node + " of the pool " + before->pool + " of " + before->host + " (" +
           (folder / kMemoryFile).string() +
-          "). No flag of the agent is changed. To join anew, with other flags: --again. To move to another pool: slurm-enlist "
-          "leave, and then join.");
+          "). The agent keeps its flags. To join again with other flags, use --again. To move to another pool, run "
+          "slurm-enlist leave, and then join.");
       if (options_.no_service || !agent_is_down()) return 0;
-      say("Its agent does not run, and is started.");
+      say("Its agent does not run. slurm-enlist join starts it.");
       // An existing unit is kept, because it has the flags of the first join.
       return begin_agent(exists(options_.agent.agent_unit));
     }
@@ -245,8 +245,7 @@ class Join {
       parts_.sleep(kStatusAgain);
     }
     complain("the node is not ready after " + std::to_string(options_.wait.count()) + " s" +
-             (shown.empty() ? ": the agent has not written " + options_.agent.status_file : "") +
-             ". The agent goes on trying.");
+             (shown.empty() ? ": the agent has not written " + options_.agent.status_file : "") + ". The agent keeps trying.");
     return 1;
   }
 
@@ -325,7 +324,7 @@ std::string agent_unit(const std::string& program, const AgentOptions& options) 
   }
   return std::string(kFileMark) +
          "[Unit]\n"
-         "Description=Agent of slurm-enlist: keeps slurmd as the coordinator of the cluster desires\n"
+         "Description=Agent of slurm-enlist: runs slurmd as the coordinator of the cluster asks\n"
          "After=network-online.target\n"
          "Wants=network-online.target\n"
          "StartLimitIntervalSec=0\n"

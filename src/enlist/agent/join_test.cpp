@@ -266,7 +266,7 @@ TEST_F(JoinTest, AHostThatHasJoinedIsLeftAlone) {
   out.clear();
   EXPECT_EQ(run(), 0);
   EXPECT_THAT(out, HasSubstr("already gpu-7 of the pool gpu"));
-  EXPECT_THAT(out, HasSubstr("To move to another pool: slurm-enlist leave, and then join."));
+  EXPECT_THAT(out, HasSubstr("To move to another pool, run slurm-enlist leave, and then join."));
   EXPECT_EQ(requests.size(), 1U);
   host.files["/var/lib/slurm-enlist/agent.json"].first = "{";
   EXPECT_EQ(run(), 1) << "unknown is not absent";

@@ -50,7 +50,7 @@ class Leave {
         return failed(where + "this host is not known here, and may have been removed" + by_hand(*memory));
       return failed(where + (said.empty() ? "HTTP status " + std::to_string(reply->status) : said));
     }
-    say("Node " + memory->node + " leaves. This can be interrupted: the host goes on leaving.");
+    say("Node " + memory->node + " leaves. You can interrupt this command: the host continues to leave.");
     return wait();
   }
 
@@ -92,11 +92,11 @@ class Leave {
       }
       show(shown, leaving);
       warn_of_agent(leaving);
-      if (leaving && stays_) return failed("the node stays: somebody has taken the wish back");
+      if (leaving && stays_) return failed("the node stays: the request was cancelled");
       parts_.sleep(kShowAgain);
     }
     if (options_.wait->count() == 0) return 0;
-    return failed("the host has not left after " + std::to_string(options_.wait->count()) + " s. It goes on leaving.");
+    return failed("the host has not left after " + std::to_string(options_.wait->count()) + " s. It continues to leave.");
   }
 
   void show(std::string& shown, bool& leaving) {
@@ -127,7 +127,8 @@ class Leave {
     const bool down = state == "inactive" || state == "failed";
     if (!down && leaving) return;
     warned_ = true;
-    const std::string waits = "the agent lets the node leave, and has not reported for 10 s that it does. ";
+    const std::string waits =
+        "the agent has to take the node out of the cluster, and has not reported for 10 s that it does so. ";
     std::string text = waits + "Does slurm-enlist agent run?";
     if (down) {
       text = "the agent does not run (" + service + " is " + state +

@@ -66,15 +66,15 @@ TEST_F(LeaveCommandTest, ShowsWhatIsWaitedForUntilTheHostHasLeft) {
   on_sleep = [&] {
     ++looks;
     if (looks == 2) status("Draining", "jobs run there: 12");
-    if (looks == 5) status("Gone", "the host is cleaned up");
+    if (looks == 5) status("Gone", "the agent cleans up the host");
     if (looks == 7) host.files.erase("/var/lib/slurm-enlist/agent.json");
   };
   EXPECT_EQ(run(), 0) << err;
   EXPECT_EQ(sent.target, "/v1/leave");
   EXPECT_EQ(endpoint.tls.pinned_key, "pin");
   EXPECT_EQ(out,
-            "Node gpu-1 leaves. This can be interrupted: the host goes on leaving.\nDraining: jobs run there: 12\n"
-            "Gone: the host is cleaned up\nThis host has left.\n");
+            "Node gpu-1 leaves. You can interrupt this command: the host continues to leave.\nDraining: jobs run there: 12\n"
+            "Gone: the agent cleans up the host\nThis host has left.\n");
 }
 
 TEST_F(LeaveCommandTest, EndsWhenSomebodyKeepsTheNode) {
@@ -95,7 +95,7 @@ TEST_F(LeaveCommandTest, SaysOnceThatTheAgentDoesNotRun) {
   EXPECT_EQ(err,
             "slurm-enlist leave: the agent does not run (slurm-enlist-agent.service is inactive), and the host does not leave "
             "without it. Start it: systemctl start slurm-enlist-agent.service\n"
-            "slurm-enlist leave: the host has not left after 100 s. It goes on leaving.\n");
+            "slurm-enlist leave: the host has not left after 100 s. It continues to leave.\n");
 
   err.clear();
   status("Draining", "jobs run there: 12");  // The agent has ended while it waited for the job.
@@ -106,7 +106,7 @@ TEST_F(LeaveCommandTest, SaysOnceThatTheAgentDoesNotRun) {
 TEST_F(LeaveCommandTest, SaysThatTheAgentDoesNotAnswer) {
   status("Ready", "");
   EXPECT_EQ(run({.wait = 100s}), 1);
-  EXPECT_THAT(err, HasSubstr("the agent lets the node leave, and has not reported for 10 s"));
+  EXPECT_THAT(err, HasSubstr("the agent has to take the node out of the cluster, and has not reported for 10 s"));
   EXPECT_THAT(err, HasSubstr("Does slurm-enlist agent run?"));
   EXPECT_THAT(host.ran, IsEmpty()) << "there is no unit that systemd could know";
   err.clear();
@@ -121,7 +121,7 @@ TEST_F(LeaveCommandTest, AnAgentThatWaitsForJobsIsNotCalledDown) {
   host.programs["systemctl is-active slurm-enlist-agent.service"] = {0, "active\n", ""};
   status("Draining", "jobs run there: 12");
   EXPECT_EQ(run({.wait = 100s}), 1);
-  EXPECT_EQ(err, "slurm-enlist leave: the host has not left after 100 s. It goes on leaving.\n");
+  EXPECT_EQ(err, "slurm-enlist leave: the host has not left after 100 s. It continues to leave.\n");
 }
 
 TEST_F(LeaveCommandTest, AWaitHasAnEnd) {

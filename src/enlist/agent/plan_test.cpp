@@ -116,7 +116,7 @@ TEST(AgentPlan, AKeyIsLoadedAlsoWhileTheWordsAreNotKnown) {
   observed.seen->slurmd->keeps_plain_key = true;
   observed.memory.key.file = "slurm.jwks";
   observed.saved = observed.memory;
-  EXPECT_THAT(steps(reported(observed)), IsEmpty()) << "it needs a restart, with words";
+  EXPECT_THAT(steps(reported(observed)), IsEmpty()) << "it needs a restart, with parameters";
 }
 
 TEST(AgentPlan, AKeyFileThatCannotBeReadIsSaid) {
@@ -419,7 +419,7 @@ TEST(AgentPlan, TheStatusSaysWhatTheCoordinatorSays) {
 
 TEST(AgentPlan, AtTheEndOfALeaveACoordinatorThatDoesNotKnowTheHostIsNoError) {
   Observed observed = settled();
-  observed.told = {"Gone", "Slurm does not have it any more", "the coordinator refuses this host"};
+  observed.told = {"Gone", "Slurm does not have the node any more", "the coordinator refuses this host"};
   observed.memory.left = true;
   EXPECT_THAT(status_of(observed), HasSubstr("refuses")) << "it does not know yet that the host is clean";
   observed.told.heard = true;

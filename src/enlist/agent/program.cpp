@@ -20,15 +20,16 @@ class AgentProgram final : public run::Shell {
   explicit AgentProgram(AgentOptions options)
       : Shell({.name = "slurm-enlist agent",
                .version = options.version,
-               .about = "Keeps the slurmd of this host as the coordinator of its cluster desires."},
+               .about = "Runs the slurmd of this host as the coordinator of its cluster asks."},
               std::make_unique<run::Metrics>("slurm-enlist-agent")),
         options_(std::move(options)) {
-    flag("--state", options_.state, "The folder of what the agent remembers, and of its key");
-    flag("--status-file", options_.status_file, "Where the agent says what it waits for");
+    flag("--state", options_.state, "The folder of the agent's state and key");
+    flag("--status-file", options_.status_file, "The file in which the agent reports its phase and errors");
     flag("--slurm-folder", options_.slurm_folder, "The folder of Slurm's auth key");
     flag("--slurmd", options_.slurmd, "Slurm's daemon");
     flag("--check", options_.check, "A script that must succeed before Slurm may start jobs here");
-    flag("--gpu-detector", options_.gpu_detector, "A program that prints words for slurmd's --conf: Gres=gpu:a100:2");
+    flag("--gpu-detector", options_.gpu_detector,
+         "A program that prints node parameters for slurmd --conf, such as Gres=gpu:a100:2");
     flag("--supervisor", options_.supervisor, "systemd, child (of the agent) or auto");
     flag("--slurmd-unit", options_.slurmd_unit, "The unit of slurmd");
     flag("--slurmd-defaults", options_.slurmd_defaults, "The file with the arguments of slurmd");

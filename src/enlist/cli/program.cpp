@@ -67,7 +67,7 @@ class Commands {
     return told(ask("/v1/pools", {{"name", flags_.name}, {"partition_conf", flags_.partition}, {"node_conf", flags_.nodes}}),
                 [this](const core::Json& body) {
                   const bool before = core::get_bool(body, {"existed"});
-                  return "pool " + flags_.name + (before ? " exists already, with these words\n" : " is made\n");
+                  return "pool " + flags_.name + (before ? " exists already, with these parameters\n" : " is made\n");
                 });
   }
 
@@ -120,7 +120,7 @@ class Commands {
     if (const auto asked = ask("/v1/nodes/leave", {{"nodes", flags_.hosts}, {"force", flags_.force}}); !asked)
       return failed(asked.error());
     std::map<std::string, std::string> shown;
-    return wait_until("the nodes leave", [&]() -> core::Result<bool> {
+    return wait_until("the nodes have not left", [&]() -> core::Result<bool> {
       const auto answer = ask("/v1/nodes");
       if (!answer) return std::unexpected(answer.error());
       std::set<std::string> left(flags_.hosts.begin(), flags_.hosts.end());
@@ -128,7 +128,7 @@ class Commands {
         const std::string name = core::get_string(node, {"name"});
         if (left.erase(name) == 0) continue;
         if (!core::get_bool(node, {"leaving", "wanted"}))
-          return core::fail(core::ErrorCode::kConflict, "node " + name + " stays: somebody has taken the wish back");
+          return core::fail(core::ErrorCode::kConflict, "node " + name + " stays: the request was cancelled");
         show(shown[name], name, core::get_string(node, {"phase"}) + ": " + core::get_string(node, {"message"}));
       }
       for (const std::string& name : left) show(shown[name], name, "it has left");
@@ -139,14 +139,14 @@ class Commands {
   int config_node() const {
     std::string words;
     for (const std::string& word : flags_.words) words += (words.empty() ? "" : " ") + word;
-    if (flags_.reset && !words.empty()) return wrong("node config: give words, or --reset, not both");
+    if (flags_.reset && !words.empty()) return wrong("node config: give parameters or --reset, not both");
     if (words.empty() && !flags_.reset) return show_config();
     const auto asked = ask("/v1/nodes/config", {{"nodes", core::Json::array({flags_.name})}, {"conf", words}});
     if (!asked) return failed(asked.error());
     bool live = false;
     for (const core::Json& node : members(*asked, "nodes")) live = core::get_bool(node, {"configuring", "live"});
     std::string shown;
-    return wait_until(flags_.name + " gets its words", [&]() -> core::Result<bool> {
+    return wait_until(flags_.name + " does not have its new parameters", [&]() -> core::Result<bool> {
       const auto node = the_node();
       if (!node) return std::unexpected(node.error());
       const bool waits = core::get_bool(*node, {"configuring", "wanted"});
@@ -156,12 +156,13 @@ class Commands {
           waits ? core::get_string(*node, {"configuring", "conf"}) : core::get_string(*node, {"node_conf"});
       if (gets != words)
         return core::fail(core::ErrorCode::kConflict,
-                          "somebody has taken the wish back, or given " + flags_.name + " other words");
+                          "the request was cancelled, or " + flags_.name + " was given other parameters");
       show(shown, flags_.name, line);
       if (waits) return false;
       if (live || phase == "Ready") return true;
       if (phase == "Refused" || phase == "Invalid" || phase == "Impostor" || phase == "Silent")
-        return core::fail(core::ErrorCode::kConflict, flags_.name + " is not ready with its words. Others can be set");
+        return core::fail(core::ErrorCode::kConflict,
+                          flags_.name + " is not ready with its new parameters; set others, or remove them with --reset");
       return false;
     });
   }
@@ -188,7 +189,7 @@ class Commands {
     if (const auto asked = ask("/v1/pools/remove", {{"name", flags_.name}, {"force", flags_.force}}); !asked)
       return failed(asked.error());
     std::string shown;
-    return wait_until("the pool is removed", [&]() -> core::Result<bool> {
+    return wait_until("the pool is not removed", [&]() -> core::Result<bool> {
       const auto answer = ask("/v1/pools");
       if (!answer) return std::unexpected(answer.error());
       for (const core::Json& pool : members(*answer, "pools")) {
@@ -209,9 +210,9 @@ class Commands {
   int rotate() const {
     const int verbs = (flags_.acknowledge.empty() ? 0 : 1) + (flags_.without.empty() ? 0 : 1) + (flags_.abandon ? 1 : 0);
     const bool begins = verbs == 0;
-    if (verbs > 1) return wrong("rotate: --acknowledge, --without and --abandon need a command each");
+    if (verbs > 1) return wrong("rotate: use only one of --acknowledge, --without and --abandon");
     if (!begins && (!flags_.also.empty() || !flags_.lifetime.empty()))
-      return wrong("rotate: --also and --lifetime are for the begin of a rotation");
+      return wrong("rotate: --also and --lifetime are only for the start of a rotation");
     if (flags_.acknowledge.empty() && !flags_.phase.empty()) return wrong("rotate: --phase is for --acknowledge");
     if (!flags_.acknowledge.empty()) return acknowledge();
     if (!flags_.without.empty()) return changed(ask("/v1/rotation/without", {{"nodes", flags_.without}}));
@@ -227,7 +228,7 @@ class Commands {
     if (begins) outside_.write_out(holders_of(*asked));
     std::string shown;
     bool done = false;
-    const int code = wait_until("the rotation goes on", [&]() -> core::Result<bool> {
+    const int code = wait_until("the rotation has not ended", [&]() -> core::Result<bool> {
       const auto status = ask("/v1/rotation");
       if (!status) return std::unexpected(status.error());
       std::string text = rotation_text(*status);
@@ -278,16 +279,17 @@ class Commands {
   }
 
   static std::string holders_of(const core::Json& status) {
-    std::string out = "The hosts of slurm-enlist's nodes and this host hold the key, and get the new one by themselves.\n";
+    std::string out = "The hosts of slurm-enlist's nodes and this host have the key. slurm-enlist gives them the new one.\n";
     const core::Json holders = members(status, "holders");
     for (std::size_t i = 0; i < std::min(holders.size(), kShownHosts); ++i) {
-      out += fmt::format("{} holds it, too: in each phase, copy the file there, {}, and acknowledge it.\n",
-                         core::get_string(holders[i], {"host"}), core::get_string(holders[i], {"what"}));
+      out += fmt::format(
+          "{} has the key, too: in each phase, copy the file there, {}, and run slurm-enlist rotate --acknowledge.\n",
+          core::get_string(holders[i], {"host"}), core::get_string(holders[i], {"what"}));
     }
     if (holders.size() > kShownHosts) out += fmt::format("So do {} other hosts.\n", holders.size() - kShownHosts);
     return out +
-           "No other host is taken to hold it. If one does, such as a login host with sackd: slurm-enlist rotate --abandon, "
-           "and name it with --also.\n";
+           "slurm-enlist knows no other host with the key. If there is one, such as a login host with sackd, run slurm-enlist "
+           "rotate --abandon, and start again with --also HOST.\n";
   }
 
   static std::string rotation_text(const core::Json& status) {
@@ -327,7 +329,7 @@ class Commands {
     return told(the_node(), [](const core::Json& node) {
       std::string out = or_dash(core::get_string(node, {"node_conf"})) + "\n";
       if (core::get_bool(node, {"configuring", "wanted"}))
-        out += "wanted: " + or_dash(core::get_string(node, {"configuring", "conf"})) + " (" +
+        out += "requested: " + or_dash(core::get_string(node, {"configuring", "conf"})) + " (" +
                core::get_string(node, {"phase"}) + ": " + core::get_string(node, {"message"}) + ")\n";
       return out;
     });
@@ -339,7 +341,8 @@ class Commands {
     outside_.write_out(name + ": " + text + "\n");
   }
 
-  /// Calls `look` until it returns true, fails, or --wait is over. If the coordinator is unavailable, tries again.
+  /// Calls `look` until it returns true, fails, or --wait is over; then writes `what`, such as "the pool is not removed". If
+  /// the coordinator is unavailable, tries again.
   template <class Look>
   int wait_until(const std::string& what, const Look& look) const {
     if (flags_.wait == 0) return 0;
@@ -353,7 +356,7 @@ class Commands {
       if (waits && !std::exchange(away, true)) outside_.write_err("slurm-enlist: " + done.error().message + "; trying again\n");
       away = waits;
       if (flags_.wait > 0 && outside_.now() - began >= std::chrono::seconds(flags_.wait)) {
-        outside_.write_err(fmt::format("slurm-enlist: {} still, after {} s\n", what, flags_.wait));
+        outside_.write_err(fmt::format("slurm-enlist: {} after {} s. The coordinator goes on.\n", what, flags_.wait));
         return 1;
       }
       outside_.sleep(kShowAgain);
@@ -446,8 +449,8 @@ int run_program(const Outside& outside, const std::vector<std::string>& words) {
   if (starts({"agent"})) return as_root("agent", outside.agent, 1);
   if (starts({"join"}) && shows_token(words)) {
     outside.write_err(
-        "slurm-enlist join: a token is no argument, and others can see arguments: slurm-enlist join --token-file -, and paste "
-        "it then\n");
+        "slurm-enlist join: a token must not be an argument, because other users can see arguments: run slurm-enlist join "
+        "--token-file - and paste the token\n");
     return 2;
   }
   if (starts({"join"})) return as_root("join", outside.join, 1);
@@ -462,9 +465,9 @@ int run_program(const Outside& outside, const std::vector<std::string>& words) {
   root.require_subcommand(1);
   // The code above runs these commands. Here they only get their lines in the help.
   CLI::App* coordinator =
-      root.add_subcommand("coordinator", "Beside slurmctld: prepare slurm.conf (init), and run the coordinator (run)");
+      root.add_subcommand("coordinator", "On the host of slurmctld: prepare slurm.conf (init), and run the coordinator (run)");
   coordinator->require_subcommand(1);
-  coordinator->add_subcommand("init", "Check slurm.conf, and set what joining needs");
+  coordinator->add_subcommand("init", "Check slurm.conf, and change the settings that joining needs");
   coordinator->add_subcommand("run", "Run the coordinator");
   root.add_subcommand("agent", "On a host that has joined: run the agent");
   root.add_subcommand("join", "On a host: join a pool with a token");
@@ -483,7 +486,7 @@ int run_program(const Outside& outside, const std::vector<std::string>& words) {
     return out;
   };
   const auto lists = [&](CLI::App* list) {
-    list->add_option("-o,--output", flags.output, "json, or nothing for a table")->check(CLI::IsMember({"json"}));
+    list->add_option("-o,--output", flags.output, "Output format: json (default: a table)")->check(CLI::IsMember({"json"}));
   };
   const auto waits = [&](CLI::App* waiting) {
     waiting->add_option("--wait", flags.wait, "How many seconds to wait; 0: do not wait (default: no limit)")
@@ -493,12 +496,15 @@ int run_program(const Outside& outside, const std::vector<std::string>& words) {
   pool->require_subcommand(1);
   CLI::App* create = command(pool, "create", "Make a pool: a partition for hosts that join", &Commands::make_pool);
   create->add_option("NAME", flags.name, "The name of the pool, of its partition, and of the feature of its nodes")->required();
-  create->add_option("--partition", flags.partition, "Words of its PartitionName line: \"Default=YES MaxTime=1-0\"");
-  create->add_option("--nodes", flags.nodes, "Words of slurmd's --conf for all its nodes: \"Weight=5\"");
+  create->add_option("--partition", flags.partition,
+                     "Parameters of its partition, as in slurm.conf: \"Default=YES MaxTime=1-0\"");
+  create->add_option("--nodes", flags.nodes, "Node parameters for all its nodes, as for slurmd --conf: \"Weight=5\"");
   lists(command(pool, "list", "List the pools", &Commands::list_pools));
   CLI::App* remove = command(pool, "remove", "Remove a pool: its nodes leave, and then its partition", &Commands::remove_pool);
   remove->add_option("NAME", flags.name, "The pool")->required();
-  remove->add_flag("--force", flags.force, "Also if jobs use it: it takes no new ones, and these are waited for");
+  remove->add_flag(
+      "--force", flags.force,
+      "Remove the pool even if jobs use it: its partition takes no new jobs, and the pool is removed when they have ended");
   waits(remove);
   CLI::App* token = command(&root, "token", "Make a token, with which a host joins a pool", &Commands::make_token);
   token->add_option("POOL", flags.name, "The pool")->required();
@@ -508,8 +514,10 @@ int run_program(const Outside& outside, const std::vector<std::string>& words) {
       ->check(CLI::Range(1, 10000));
   CLI::App* rotate = command(&root, "rotate", "Replace the auth key of the cluster while jobs run", &Commands::rotate);
   rotate->add_option("--also", flags.also, "Further hosts that hold the key, such as login hosts: a hostlist");
-  rotate->add_option("--lifetime", flags.lifetime, "How long what was signed is accepted, if longer than slurm.conf says: 10m");
-  rotate->add_option("--acknowledge", flags.acknowledge, "These hosts have loaded the file of this phase: a hostlist");
+  rotate->add_option("--lifetime", flags.lifetime,
+                     "How long a signed token or credential stays valid, if longer than in slurm.conf: 10m");
+  rotate->add_option("--acknowledge", flags.acknowledge,
+                     "Confirm that these hosts have loaded the file of this phase: a hostlist");
   rotate->add_option("--phase", flags.phase, "With --acknowledge: the phase whose file they have loaded");
   rotate->add_option("--without", flags.without, "Do not wait for these nodes, on which Slurm has no job: a hostlist");
   rotate->add_flag("--abandon", flags.abandon, "Go back to the old key");
@@ -529,21 +537,22 @@ int run_program(const Outside& outside, const std::vector<std::string>& words) {
     return out;
   };
   CLI::App* leave = on_nodes("remove", "Let nodes leave when their jobs have ended", &Commands::remove_nodes);
-  leave->add_flag("--force", flags.force, "Do not wait long for a host that does not answer; jobs are waited for all the same");
+  leave->add_flag("--force", flags.force,
+                  "Do not wait long for a host that does not answer. The nodes still leave only when their jobs have ended");
   waits(leave);
   CLI::App* config =
-      command(node, "config", "Give a node words of slurmd's --conf for itself, or show them", &Commands::config_node);
+      command(node, "config", "Set node parameters of one node, as for slurmd --conf, or show them", &Commands::config_node);
   config->add_option("NODE", flags.name, "The node")->required();
-  config->add_option("WORDS", flags.words, "In place of those that it had: \"RealMemory=64000 Weight=5\"");
-  config->add_flag("--reset", flags.reset, "No words of its own any more");
+  config->add_option("PARAMETERS", flags.words,
+                     "The new parameters, which replace those set before: \"RealMemory=64000 Weight=5\"");
+  config->add_flag("--reset", flags.reset, "Remove the parameters of this node");
   waits(config);
-  on_nodes("keep", "Let nodes stay as they are that were to leave or to get other words, and have not stopped slurmd yet",
-           &Commands::keep_nodes);
-  on_nodes("revoke", "Do not answer the hosts of these nodes any more", &Commands::revoke_nodes);
+  on_nodes("keep", "Cancel the removal or the new parameters of nodes that have not stopped slurmd yet", &Commands::keep_nodes);
+  on_nodes("revoke", "Revoke the keys of these nodes, and withdraw the tokens of their pools", &Commands::revoke_nodes);
   CLI::App* drain = command(node, "drain", "Drain a node, as scontrol does", &Commands::drain_node);
   drain->add_option("NODE", flags.name, "The node")->required();
   drain->add_option("--reason", flags.reason, "Why")->required();
-  command(node, "resume", "Return a node to service, whoever has drained it", &Commands::resume_node)
+  command(node, "resume", "Return a node to service, no matter who drained it", &Commands::resume_node)
       ->add_option("NODE", flags.name, "The node")
       ->required();
 

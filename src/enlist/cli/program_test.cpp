@@ -90,7 +90,7 @@ TEST_F(ProgramTest, ProcessesNeedRoot) {
 TEST_F(ProgramTest, ATokenThatIsAnArgumentIsNotPrinted) {
   for (const char* line : {"join enlist1_secret", "join --token-file enlist1_secret", "join --token-file=enlist1_secret"}) {
     EXPECT_EQ(run(line), 2);
-    EXPECT_THAT(err, HasSubstr("slurm-enlist join --token-file -, and paste it then"));
+    EXPECT_THAT(err, HasSubstr("slurm-enlist join --token-file - and paste the token"));
     EXPECT_THAT(err, ::testing::Not(HasSubstr("secret")));
   }
   EXPECT_EQ(run("join --token enlist1_secret"), 7);
@@ -112,7 +112,7 @@ TEST_F(ProgramTest, APoolIsMade) {
   EXPECT_EQ(out, "pool gpu is made\n");
   answers["/v1/pools"] = {{"name", "gpu"}, {"existed", true}};
   EXPECT_EQ(run("pool create gpu"), 0);
-  EXPECT_EQ(out, "pool gpu exists already, with these words\n");
+  EXPECT_EQ(out, "pool gpu exists already, with these parameters\n");
 }
 
 TEST_F(ProgramTest, ATokenIsAllThatIsPrinted) {
@@ -201,7 +201,7 @@ TEST_F(ProgramTest, ARemovalShowsWhatItWaitsFor) {
 TEST_F(ProgramTest, AWaitHasAnEnd) {
   answers["/v1/nodes"] = {{"nodes", core::Json::array({{{"name", "a-1"}, {"leaving", {{"wanted", true}}}}})}};
   EXPECT_EQ(run("node remove a-1 --wait 5"), 1);
-  EXPECT_THAT(err, HasSubstr("the nodes leave still, after 5 s"));
+  EXPECT_THAT(err, HasSubstr("the nodes have not left after 5 s"));
   EXPECT_EQ(run("node remove a-1 --wait 0"), 0);
   EXPECT_EQ(out, "");
   answers["/v1/nodes"]["nodes"][0]["leaving"]["wanted"] = false;
@@ -227,10 +227,10 @@ TEST_F(ProgramTest, ANodeGetsWords) {
 
   shows("Refused", "", false);
   EXPECT_EQ(run("node config gpu-1 --reset"), 1);
-  EXPECT_THAT(err, HasSubstr("not ready with its words"));
+  EXPECT_THAT(err, HasSubstr("not ready with its new parameters"));
   shows("Draining", "Weight=9", true);
   EXPECT_EQ(run("node config gpu-1 --reset"), 1);
-  EXPECT_THAT(err, HasSubstr("or given gpu-1 other words"));
+  EXPECT_THAT(err, HasSubstr("or gpu-1 was given other parameters"));
   EXPECT_EQ(run("node config gpu-1 Weight=9 --wait 0"), 0);
   EXPECT_EQ(run("node config gpu-1 Weight=9 --reset"), 2);
 }
@@ -293,7 +293,8 @@ TEST_F(ProgramTest, ARotationIsBegunAndShownUntilItEnds) {
   };
   EXPECT_EQ(run("rotate --also login1,login2 --lifetime 10m"), 0);
   EXPECT_THAT(asked.front(), HasSubstr(R"(/v1/rotation {"also":["login1,login2"],"lifetime_s":600})"));
-  EXPECT_THAT(out, HasSubstr("db holds it, too: in each phase, copy the file there, restart slurmdbd, and acknowledge it.\n"));
+  EXPECT_THAT(out, HasSubstr("db has the key, too: in each phase, copy the file there, restart slurmdbd, and run slurm-enlist "
+                             "rotate --acknowledge.\n"));
   EXPECT_THAT(out, HasSubstr("gpu-1: it has the key file\n"));
   EXPECT_THAT(out, HasSubstr("slurm-enlist rotate --acknowledge db --phase Spread\n"));
   EXPECT_THAT(out, HasSubstr("done: the cluster has a new key\n"));
@@ -306,7 +307,7 @@ TEST_F(ProgramTest, ARotationThatEndsWithoutANewKeyIsAFailure) {
   EXPECT_EQ(run("rotate --abandon"), 0) << "that is what was wanted";
   answers["/v1/rotation"] = {{"phase", "Sign"}, {"running", true}, {"waits", "what was signed expires"}};
   EXPECT_EQ(run("rotate --wait 3"), 1);
-  EXPECT_THAT(err, HasSubstr("the rotation goes on still"));
+  EXPECT_THAT(err, HasSubstr("the rotation has not ended"));
   EXPECT_EQ(run("rotate --wait 0"), 0);
 }
 

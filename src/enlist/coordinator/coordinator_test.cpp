@@ -484,7 +484,7 @@ TEST_F(CoordinatorTest, ANodeGetsOtherWordsWhenItsJobHasEnded) {
   runs.steps = {"7.batch"};
   pass(10s, runs);
   EXPECT_EQ(last_drain(posted), "slurm-enlist: configuring");
-  EXPECT_THAT(node().message, HasSubstr("it gets other words: jobs run there: 7"));
+  EXPECT_THAT(node().message, HasSubstr("it gets new parameters: jobs run there: 7"));
   EXPECT_EQ(core::get_string(told, {"desired", "leave"}), "steps");
 
   // The request is cancelled, and made again.
@@ -538,7 +538,7 @@ TEST_F(CoordinatorTest, ANodeWithOtherResourcesThanItsWordsGetsANewRecord) {
   show("i1", R"("IDLE")", "");
   loop.advance(5s);
   configure();
-  EXPECT_FALSE(node().configuring.wanted) << "Slurm has what the words say";
+  EXPECT_FALSE(node().configuring.wanted) << "Slurm has what the parameters say";
   Report more = kRuns;
   more.conf = "CPUs=8 RealMemory=1000";
   pass(5s, more);
@@ -602,7 +602,7 @@ TEST_F(CoordinatorTest, ADrainIsFoundAgainOnANewRecord) {
   pass(5s, again);
   ASSERT_EQ(posted.size(), 1U);
   EXPECT_EQ(core::get_string(posted.front(), {"reason"}), "bad fan");
-  EXPECT_THAT(node().message, HasSubstr("drained by somebody else: bad fan"));
+  EXPECT_THAT(node().message, HasSubstr("somebody else has drained it: bad fan"));
   // Somebody resumes the node. The restored drain is not set once more.
   show("i1", R"("IDLE")", "");
   pass(5s, again);

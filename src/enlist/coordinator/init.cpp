@@ -69,7 +69,7 @@ core::Result<bool> readable_by(Host& host, const std::string& user, const std::s
   }
   unsigned mode = 0, owner = 0, group = 0;
   if (!(std::istringstream(*stat) >> std::oct >> mode >> std::dec >> owner >> group))
-    return core::fail(ErrorCode::kInternal, "stat does not tell the mode and the owner of " + file);
+    return core::fail(ErrorCode::kInternal, "stat does not show the mode and the owner of " + file);
   if (std::strtoul(id->c_str(), nullptr, 10) == owner) return (mode & 0400U) != 0;
   std::istringstream members(*groups);
   for (unsigned one = 0; members >> one;) {
@@ -95,7 +95,7 @@ struct Work {
 core::Result<Work> look(const InitOptions& options, Host& host) {
   const fs::path folder = options.slurm_conf.parent_path();
   core::Result<std::string> text = host.read(options.slurm_conf);
-  if (!text) return std::unexpected(text.error().with("run this beside slurmctld"));
+  if (!text) return std::unexpected(text.error().with("run this on the host of slurmctld"));
   core::Result<fs::path> file = without_links(host, options.slurm_conf);
   if (!file) return std::unexpected(file.error());
   const core::Result<std::map<std::string, std::string>> included = read_included(host, options.slurm_conf, *text);
@@ -138,7 +138,7 @@ core::Result<Work> look(const InitOptions& options, Host& host) {
 
 std::vector<std::string> described(const Work& work, const InitOptions& options) {
   std::vector<std::string> out;
-  if (work.make_user) out.push_back("make the system user " + options.slurmrestd_user + ", as whom slurmrestd runs");
+  if (work.make_user) out.push_back("make the system user " + options.slurmrestd_user + ", which runs slurmrestd");
   if (work.make_jwt_key)
     out.push_back(fmt::format("make the key {}, which only {} can read", work.checked.jwt_key, work.slurm_user));
   if (work.own_jwt_key)
@@ -203,7 +203,7 @@ int init_coordinator(const InitOptions& options, Host& host, core::Random& rando
   }
   for (const std::string& problem : work->checked.problems) out("problem: " + problem + "\n");
   if (!work->checked.problems.empty()) {
-    out("Nothing is changed. Mend this first, and run init again.\n");
+    out("Nothing was changed. Fix these problems, and run init again.\n");
     return 1;
   }
   if (!work->controllers.empty())
@@ -214,15 +214,15 @@ int init_coordinator(const InitOptions& options, Host& host, core::Random& rando
   const std::vector<std::string> changes = described(*work, options);
   for (const std::string& change : changes) out(fmt::format("{}: {}\n", options.yes ? "change" : "would change", change));
   if (changes.empty()) {
-    out(fmt::format("Nothing is to be changed. Start the coordinator, if it does not run yet: {}", kStart));
+    out(fmt::format("Nothing has to be changed. Start the coordinator, if it does not run yet: {}", kStart));
     return 0;
   }
   if (!options.yes) {
-    out("Nothing is changed yet. To change it, run init again with --yes.\n");
+    out("Nothing was changed. To make these changes, run init again with --yes.\n");
     return 0;
   }
   if (const auto done = carry_out(*work, options, host, random); !done) {
-    out("error: " + done.error().message + "; run init again when this is mended\n");
+    out("error: " + done.error().message + "; fix this, and run init again\n");
     return 1;
   }
   if (work->write_conf) {

@@ -77,7 +77,7 @@ TEST_F(InitTest, WithYesItWritesTheIncludeLineLast) {
   EXPECT_EQ(run(true), 0);
   EXPECT_THAT(host.written, IsEmpty()) << out;
   EXPECT_THAT(out,
-              HasSubstr("Nothing is to be changed. Start the coordinator, if it does not run yet: systemctl enable --now"));
+              HasSubstr("Nothing has to be changed. Start the coordinator, if it does not run yet: systemctl enable --now"));
 }
 
 TEST_F(InitTest, ALinkIsNotReplacedByAFile) {
@@ -150,7 +150,7 @@ TEST_F(InitTest, SlurmrestdNeedsAUserOfItsOwn) {
 TEST_F(InitTest, WhatCannotBeReadChangesNothing) {
   host.files.erase(kConf);
   EXPECT_EQ(run(true), 1);
-  EXPECT_THAT(out, HasSubstr("error: run this beside slurmctld"));
+  EXPECT_THAT(out, HasSubstr("error: run this on the host of slurmctld"));
   host.files[kConf] = kText;
   host.unreadable = "/etc/slurm/jwt_hs256.key";
   EXPECT_EQ(run(true), 1);

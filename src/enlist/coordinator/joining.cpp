@@ -70,7 +70,7 @@ core::Result<void> check_text(std::string_view what, std::string_view text, std:
 core::Result<void> check_ask(const JoinAsk& ask) {
   if (auto good = check_text("the host's name", ask.hostname, kLongestName); !good) return good;
   if (auto good = check_text("slurmd's release", ask.slurm_version, kLongestName); !good) return good;
-  return check_text("the detected words", ask.conf, kLongestConf);
+  return check_text("the detected parameters", ask.conf, kLongestConf);
 }
 
 core::Result<void> check_release(const std::string& slurmd, const std::string& slurmctld) {
@@ -197,13 +197,13 @@ core::Result<Changes> make_pool(const Contents& now, const SlurmNow& slurm, Pool
   if (auto good = check_pool_name(wish.name); !good) return std::unexpected(good.error());
   if (auto good = check_partition_conf(wish.partition_conf); !good) return std::unexpected(good.error());
   if (auto good = check_node_words(wish.node_conf, {slurm.snapshot->capabilities.release}); !good)
-    return std::unexpected(good.error().with("node words"));
+    return std::unexpected(good.error().with("node parameters"));
   if (const auto found = now.pools.find(wish.name); found != now.pools.end()) {
     if (found->second.removing)
       return core::fail(ErrorCode::kConflict, "pool " + wish.name + " is being removed; wait until pool list does not show it");
     if (found->second.partition_conf == wish.partition_conf && found->second.node_conf == wish.node_conf) return Changes{};
     return core::fail(ErrorCode::kAlreadyExists,
-                      "pool " + wish.name + " exists already, with other words; choose another name");
+                      "pool " + wish.name + " exists already, with other parameters; choose another name");
   }
   if (auto known = slurm_known(slurm); !known) return std::unexpected(known.error());
   if (const std::string_view by = taken_by(now, slurm, wish.name); !by.empty())

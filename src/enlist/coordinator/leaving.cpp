@@ -46,7 +46,7 @@ core::Result<Changes> leave(const Contents& now, const std::vector<std::string>&
     node.leaving.force = node.leaving.force || force;
     if (!leaves(node.phase)) {
       node.phase = Phase::kDraining;
-      node.message = "Slurm is asked";
+      node.message = "Slurm has not reported the jobs on the node yet";
     }
     changes.nodes.emplace(name, std::move(node));
   }
@@ -64,10 +64,10 @@ core::Result<Changes> keep(const Contents& now, const std::vector<std::string>& 
       return core::fail(ErrorCode::kConflict, fmt::format("node {} has left; its record in Slurm is deleted again", name));
     if (!leaves && node.configuring.stop)
       return core::fail(ErrorCode::kConflict,
-                        fmt::format("node {} is about to start with its new words; others can be set with node config", name));
+                        fmt::format("node {} is about to start with its new parameters; set others with node config", name));
     if (node.leaving.stop)
-      return core::fail(ErrorCode::kConflict, fmt::format("node {} has left too far: its host stops slurmd; when it is gone, "
-                                                          "the host can join again with a new token",
+      return core::fail(ErrorCode::kConflict, fmt::format("node {} cannot be kept: its host already stops slurmd; when the "
+                                                          "node is gone, the host can join again with a new token",
                                                           name));
     if (const auto pool = now.pools.find(node.pool); pool != now.pools.end() && pool->second.removing)
       return core::fail(ErrorCode::kConflict, fmt::format("node {} leaves because pool {} is being removed", name, node.pool));
@@ -77,7 +77,7 @@ core::Result<Changes> keep(const Contents& now, const std::vector<std::string>& 
       node.configuring = {.taken_back = true};
     }
     node.phase = Phase::kConfirming;
-    node.message = "it stays; Slurm is asked";
+    node.message = "it stays; Slurm has not reported its state yet";
     changes.nodes.emplace(name, std::move(node));
   }
   return changes;
@@ -107,19 +107,18 @@ core::Result<Changes> remove_pool(const Contents& now, const LiveJobs& live, con
   Pool pool = known != now.pools.end() ? known->second : of_file.mapped();
   if (pool.removing) return Changes{};
   if (!live)
-    return core::fail(ErrorCode::kUnavailable,
-                      "Slurm does not answer the coordinator, so nobody knows whether jobs use the pool; "
-                      "try again when it does");
+    return core::fail(
+        ErrorCode::kUnavailable,
+        "Slurm does not answer the coordinator, so it is not known whether jobs use the pool; try again when it does");
   const std::vector<std::string> jobs = jobs_in(*live, name);
   if (!jobs.empty() && !force) {
     std::string list;
     for (std::size_t i = 0; i < std::min(jobs.size(), kMostNamed); ++i) list += (i == 0 ? "" : ", ") + jobs[i];
     if (jobs.size() > kMostNamed) list += fmt::format(" and {} more", jobs.size() - kMostNamed);
-    return core::fail(
-        ErrorCode::kConflict,
-        fmt::format("jobs use the partition {}: {}. With --force, it takes no new jobs, these are waited for, and "
-                    "then the pool is removed; slurm-enlist destroy-jobs ends those that run",
-                    name, list));
+    return core::fail(ErrorCode::kConflict,
+                      fmt::format("jobs use the partition {}: {}. With --force, the partition takes no new jobs, and the pool "
+                                  "is removed when these jobs have ended; slurm-enlist destroy-jobs ends those that run",
+                                  name, list));
   }
   pool.removing = true;
   Changes changes{.pools = {{name, std::move(pool)}}};

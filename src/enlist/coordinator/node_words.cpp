@@ -59,7 +59,8 @@ core::Result<Changes> configure(const Contents& now, const SlurmNow& slurm, cons
   if (!takes_back) {
     const std::string& release = slurm.snapshot->capabilities.release;
     if (release.empty())
-      return core::fail(ErrorCode::kUnavailable, "the release of Slurm is not known, so nothing can be checked; try again");
+      return core::fail(ErrorCode::kUnavailable,
+                        "the release of Slurm is not known, so the parameters cannot be checked; try again");
     if (auto good = check_node_words(words, {release, node.report.slurm_version}); !good) return std::unexpected(good.error());
     if (auto merged = merged_conf(pool_conf, words); !merged) return std::unexpected(merged.error());
   }
@@ -68,7 +69,7 @@ core::Result<Changes> configure(const Contents& now, const SlurmNow& slurm, cons
     wish.conf = words;
   } else if (takes_back) {
     wish = {.taken_back = true};
-    node.message = "it keeps its words; Slurm is asked";
+    node.message = "it keeps its parameters; Slurm has not reported its state yet";
   } else if (!anew &&
              differ_live(merged_conf(pool_conf, node.node_conf).value_or(""), merged_conf(pool_conf, words).value_or(""))) {
     say_live(pool_conf, words, node);
@@ -80,7 +81,7 @@ core::Result<Changes> configure(const Contents& now, const SlurmNow& slurm, cons
   } else {
     wish = {.wanted = true, .conf = words, .since = core::whole_seconds(at)};
     node.phase = Phase::kDraining;
-    node.message = "it gets other words: Slurm is asked";
+    node.message = "it gets new parameters: Slurm has not reported the jobs on the node yet";
   }
   if (restarted && !wish.restarts()) node.phase = Phase::kConfirming;
   return Changes{.nodes = {{name, std::move(node)}}};

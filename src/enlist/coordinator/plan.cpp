@@ -54,8 +54,8 @@ void add_record(const Node& node, std::shared_ptr<RecordPhase> record, plan::Lan
 
 plan::Step drain(const NodeObserved& observed, std::string_view why) {
   const char* said = why == kLeaves       ? "the node leaves"
-                     : why == kConfigures ? "the node gets other words"
-                                          : "nothing is heard of its agent and its slurmd";
+                     : why == kConfigures ? "the node gets new parameters"
+                                          : "neither its agent nor its slurmd responds";
   // If somebody else has drained the node, that reason stays.
   return {{"drain", "Slurm node", observed.node->name, std::string(why)},
           said,
@@ -106,7 +106,7 @@ plan::Plan plan_leave(const NodeObserved& observed) {
   plan::Lane& lane = out.lane("node");
   const plan::StepId erase{"delete", "Slurm node", node.name};
   if (judged.erase) judged.message += error_of(observed, erase);
-  if (!leaves) judged.message = "it gets other words: " + judged.message;
+  if (!leaves) judged.message = "it gets new parameters: " + judged.message;
   auto record = std::make_shared<RecordPhase>(node, judged.phase, judged.message);
   (leaves ? record->leaving.stop : record->configuring.stop) = judged.stop;
   // slurmd may have been stopped before, for a restart with other parameters. Without `stop`, the agent starts slurmd again.
@@ -128,9 +128,10 @@ plan::Plan plan_leave(const NodeObserved& observed) {
   // Slurm's record is deleted only in a pass that finds the stop and the marks stored: the agent gets the stop from the store,
   // and the marks are needed for a new record.
   if (judged.erase && stop_is_known && marks_are_known) {
-    lane.add({erase, leaves ? "nothing runs there, and the node leaves" : "nothing runs there, and the node gets other words",
+    lane.add({erase,
+              leaves ? "nothing runs there, and the node leaves" : "nothing runs there, and the node gets new parameters",
               slurm::delete_node(observed.cluster, Owner::kEnlistment, *observed.slurm->node(node.name),
-                                 leaves ? "the host leaves the cluster" : "slurmd registers with other words",
+                                 leaves ? "the host leaves the cluster" : "slurmd registers with new parameters",
                                  slurm::NodeEvidence::Live::kDrained)});
   }
   if (judged.forget) {
@@ -140,7 +141,8 @@ plan::Plan plan_leave(const NodeObserved& observed) {
   }
   const bool may_last = judged.kept_by == "jobs";
   if (!may_last) out.waits_on(observed.cluster);
-  out.wake_after(may_last ? core::Duration{5s} : core::Duration{1s}, leaves ? "the node leaves" : "the node gets other words");
+  out.wake_after(may_last ? core::Duration{5s} : core::Duration{1s},
+                 leaves ? "the node leaves" : "the node gets new parameters");
   return out;
 }
 
@@ -290,10 +292,10 @@ plan::Plan plan_node(const NodeObserved& observed) {
   const slurm::Node* in_slurm = record_of(observed);
   const LiveWish wish = live_wish(observed);
   const bool fits = in_slurm == nullptr || wish.fits(*in_slurm);
-  const plan::StepId set{"set", "words of Slurm node", node.name};
+  const plan::StepId set{"set", "parameters of Slurm node", node.name};
   std::string message = judged.message;
   if (const std::string error = fits ? "" : error_of(observed, set); !error.empty())
-    message += (message.empty() ? "" : "; ") + std::string("Slurm does not take its words") + error;
+    message += (message.empty() ? "" : "; ") + std::string("Slurm does not accept its parameters") + error;
   auto record = std::make_shared<RecordPhase>(node, judged.phase, std::move(message));
   if (judged.phase == Phase::kEnlisted || judged.phase == Phase::kReady) record->confirmed = node.report.instance_id;
   if (judged.register_again) ++record->registrations;
@@ -313,14 +315,14 @@ plan::Plan plan_node(const NodeObserved& observed) {
   if (from_before) {
     record->configuring = {.wanted = true, .conf = node.node_conf, .since = core::whole_seconds(observed.context.now)};
     record->phase = Phase::kDraining;
-    record->message = "Slurm has its record from before it got its words again; it gets them anew";
+    record->message = "Slurm's record of the node is from before its new parameters; the record is made again";
   }
   const Marks marks = record->marks;
   plan::Lane& lane = out.lane("node");
   add_record(node, std::move(record), lane);
   if (silent && in_slurm != nullptr && !in_slurm->state.drains()) lane.add(drain(observed, kUnheard));
   if (!fits) {
-    lane.add({set, "Slurm has other values than the words of the node",
+    lane.add({set, "Slurm has other values than the parameters of the node",
               slurm::update_node(observed.cluster, node.name, wish.update, wish.features)});
   }
   if (in_slurm != nullptr && !silent && !judged.close_gate && has_leftover(*in_slurm)) {

@@ -419,7 +419,7 @@ TEST_F(LiveWordsTest, AreSaidUntilSlurmShowsThemAndAgainAfterEachReconfigure) {
   node.node_conf = "Weight=5 Features=ssd";
   node.configuring = {.wanted = true, .live = true, .conf = node.node_conf};
   node.live.weight = true;
-  EXPECT_THAT(steps(plan()), ElementsAre("set words of Slurm node gpu-1"));
+  EXPECT_THAT(steps(plan()), ElementsAre("set parameters of Slurm node gpu-1"));
   EXPECT_EQ(set().update.weight, 5);
   EXPECT_THAT(set().own->besides, ElementsAre("ssd"));
   record.weight = 5;
@@ -429,17 +429,17 @@ TEST_F(LiveWordsTest, AreSaidUntilSlurmShowsThemAndAgainAfterEachReconfigure) {
   node.configuring = {};
   EXPECT_THAT(steps(plan()), IsEmpty());
   record.weight = 1;
-  EXPECT_THAT(steps(plan()), ElementsAre("set words of Slurm node gpu-1"));
+  EXPECT_THAT(steps(plan()), ElementsAre("set parameters of Slurm node gpu-1"));
 }
 
 TEST_F(LiveWordsTest, SlurmsErrorIsTold) {
   node.node_conf = "Weight=5";
   NodeObserved observed{.context = {}, .cluster = "c", .node = node, .slurm = slurm_now(true)};
   observed.context.mono = observed.heard_at.emplace(now);
-  observed.context.outcomes[{"set", "words of Slurm node", "gpu-1"}] = {
+  observed.context.outcomes[{"set", "parameters of Slurm node", "gpu-1"}] = {
       plan::Outcome::State::kFailed, 1, now, now, core::Error{core::ErrorCode::kInvalid, "Invalid weight", 0, {}, {}}};
   made = plan_node(observed);
-  EXPECT_EQ(recorded(made).message, "Slurm does not take its words: Invalid weight");
+  EXPECT_EQ(recorded(made).message, "Slurm does not accept its parameters: Invalid weight");
   EXPECT_EQ(recorded(made).phase, Phase::kReady);
 }
 

@@ -95,8 +95,9 @@ std::set<std::string> lost_partitions(std::set<std::string> before, const std::s
 core::Result<rollout::State> initial_state(const std::optional<std::string>& file) {
   if (!file || file->find_first_not_of(" \t\r\n") == std::string::npos) return accepted(content(pool_file({})));
   if (!hash_of(*file).empty()) return accepted(content(*file));
-  return core::fail(core::ErrorCode::kAlreadyExists,
-                    std::string(kPoolFile) + " beside slurm.conf is not of slurm-enlist: remove it, or give it another name");
+  return core::fail(
+      core::ErrorCode::kAlreadyExists,
+      std::string(kPoolFile) + " beside slurm.conf was not written by slurm-enlist: remove it, or give it another name");
 }
 
 /// Returns the pools of the file on the disk that are neither in the store nor in the offered or the accepted content.
@@ -256,8 +257,8 @@ Decision decide(const PoolsObserved& observed, const Pools& pools, rollout::Stat
                                      .now = core::whole_seconds(observed.context.now)};
   Problems problems;
   const auto keep = [&](const std::string& partition) {
-    problems =
-        of_changed(pools, observed.file->value_or(""), "no pool is changed while jobs use the removed partition " + partition);
+    problems = of_changed(pools, observed.file->value_or(""),
+                          "the coordinator changes no pool while jobs use the removed partition " + partition);
     plan.wake_after(kJobsPoll, "jobs use a removed partition");
   };
   std::optional<rollout::Wanted> may_offer;
@@ -271,11 +272,11 @@ Decision decide(const PoolsObserved& observed, const Pools& pools, rollout::Stat
   if (!next.refused_hash.empty()) {
     problems = of_changed(pools, accepted_text(next),
                           "slurmctld refused the pool file: " + next.refused_reason +
-                              (at ? ". It is tried again at " + core::format_rfc3339(*at) : ""));
+                              (at ? ". The coordinator tries it again at " + core::format_rfc3339(*at) : ""));
   } else if (may_have_ended_slurmctld(observed, next)) {
     problems = of_changed(pools, accepted_text(next),
-                          "slurmctld does not answer any more since the pool file was changed. It is not changed back, because "
-                          "jobs may use its partitions");
+                          "slurmctld does not answer any more since the pool file was changed. The coordinator does not change "
+                          "it back, because jobs may use its partitions");
   } else if (const plan::Outcome* tried = rollout::outcome_of(observed.context, reconfigure_id(next));
              loaded && *loaded != next.offered_hash && tried != nullptr && tried->state == plan::Outcome::State::kDone &&
              tried->count >= kReconfiguresUntilTold) {
@@ -291,8 +292,8 @@ Decision decide(const PoolsObserved& observed, const Pools& pools, rollout::Stat
 
 std::string problem_of_found(const std::string& name) {
   return std::string(kPoolFile) +
-         " has this pool, and the coordinator's records do not, so it is kept: slurm-enlist pool create " + name +
-         " takes it up, and slurm-enlist pool remove " + name + " removes it";
+         " has this pool, but the coordinator's records do not, so the coordinator keeps it: slurm-enlist pool create " + name +
+         " adds it to the records, and slurm-enlist pool remove " + name + " removes it";
 }
 
 /// Adds the steps that remove pools, and adds to `problems` what each removal waits for. `in_force`: slurmctld runs with the
@@ -311,7 +312,7 @@ void remove_pools(const PoolsObserved& observed, bool in_force, Problems& proble
     const std::vector<std::string> jobs = drains ? jobs_in(*observed.slurm, name) : std::vector<std::string>();
     plan.wake_after(kJobsPoll, "a pool is being removed");
     if (!drains) {
-      told("slurmctld is to take no new jobs for it");
+      told("slurmctld has not closed its partition for new jobs yet");
     } else if (!jobs.empty()) {
       const bool many = jobs.size() > kNamedJobs;
       std::string list;
@@ -325,7 +326,7 @@ void remove_pools(const PoolsObserved& observed, bool in_force, Problems& proble
       told(left->second.nodes == 1 ? "1 node leaves" : std::to_string(left->second.nodes) + " nodes leave");
     } else {
       plan.lane("removal").add({{"forget", "pool", name}, "it has no nodes and no jobs", std::make_shared<ForgetPool>(name)});
-      told("its partition is removed");
+      told("the coordinator removes its partition");
     }
   }
 }

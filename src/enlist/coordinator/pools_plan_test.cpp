@@ -235,9 +235,9 @@ TEST_F(PoolsPlan, WritesTheAcceptedFileBackAtOnce) {
   ended(state, refusal());
   EXPECT_THAT(steps(), ElementsAre("record", "write", "look for", "reconfigure"));
   EXPECT_EQ(act<WritePoolFile>()->text, text(cpu));
-  EXPECT_THAT(problems(), ElementsAre(Pair("gpu",
-                                           "slurmctld refused the pool file: bad line. It is tried again at "
-                                           "2026-01-02T03:05:05Z")));
+  EXPECT_THAT(problems(),
+              ElementsAre(Pair(
+                  "gpu", "slurmctld refused the pool file: bad line. The coordinator tries it again at 2026-01-02T03:05:05Z")));
   EXPECT_THAT(plan.remembered(), testing::Contains(reconfigure_id(state))) << "until it is stored";
   state = recorded();
   EXPECT_EQ(state.offered, files(cpu));
@@ -264,7 +264,7 @@ TEST_F(PoolsPlan, TriesARefusedFileAgain) {
   state.refused_at = observed.context.now;
   state.refusals = 2;
   const std::map<std::string, std::string> told{
-      {"gpu", "slurmctld refused the pool file: bad line. It is tried again at 2026-01-02T03:06:05Z"}};
+      {"gpu", "slurmctld refused the pool file: bad line. The coordinator tries it again at 2026-01-02T03:06:05Z"}};
   observed.problems = told;
   observed.pools = both;
   store(state);
@@ -421,7 +421,7 @@ TEST_F(PoolsPlan, LeavesTheFileOfSomebodyElse) {
   observed.state.reset();
   observed.file = "NodeName=a\n";
   EXPECT_THAT(steps(), ElementsAre("record"));
-  EXPECT_THAT(problems(), ElementsAre(Pair("cpu", HasSubstr("is not of slurm-enlist"))));
+  EXPECT_THAT(problems(), ElementsAre(Pair("cpu", HasSubstr("was not written by slurm-enlist"))));
   observed.file = "\n";
   EXPECT_THAT(steps(), ElementsAre("record", "write"));
 }
@@ -439,7 +439,7 @@ TEST_F(PoolsPlan, ALostStoreKeepsThePoolsOfTheFile) {
   EXPECT_THAT(steps(), ElementsAre("record")) << "jobs may be submitted to the partition at any time";
   EXPECT_EQ(recorded(), state_of(cpu)) << "the file on the disk is ours, and slurmctld may run with it";
   EXPECT_EQ(act<RecordRollout>()->found, cpu);
-  EXPECT_THAT(problems(), ElementsAre(Pair("cpu", HasSubstr("slurm-enlist pool create cpu takes it up"))));
+  EXPECT_THAT(problems(), ElementsAre(Pair("cpu", HasSubstr("slurm-enlist pool create cpu adds it to the records"))));
   note_record();
   EXPECT_THAT(steps(), IsEmpty());
   EXPECT_EQ(plan.wake(), std::nullopt);
@@ -513,7 +513,7 @@ TEST_F(PoolsPlan, APartitionThatSomebodyHasAddedEndsNoJobs) {
   EXPECT_THAT(steps(), ElementsAre("record"));
   EXPECT_FALSE(act<RecordRollout>()->state);
   EXPECT_THAT(act<RecordRollout>()->found, IsEmpty()) << "it is no pool";
-  EXPECT_THAT(problems(), ElementsAre(Pair("cpu", "no pool is changed while jobs use the removed partition gpu")));
+  EXPECT_THAT(problems(), ElementsAre(Pair("cpu", "the coordinator changes no pool while jobs use the removed partition gpu")));
   EXPECT_EQ(plan.wake(), 5s);
   observed.problems = problems();
   EXPECT_THAT(steps(), IsEmpty());

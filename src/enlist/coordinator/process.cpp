@@ -48,13 +48,13 @@ class Process final : public run::Shell {
   Process(const std::string& version, Host& host)
       : Shell({.name = "slurm-enlist",
                .version = version,
-               .about = "Runs beside slurmctld: lets hosts join Slurm, and gives pools their partitions."},
+               .about = "Runs on the host of slurmctld: lets hosts join Slurm, and makes the partitions of the pools."},
               std::make_unique<run::Metrics>("slurm-enlist")),
         host_(host) {
     // The default ports of run::Shell may be in use by other programs on this host, so that these listeners are off by default.
     for (const char* address : {"--health-addr", "--metrics-addr"})
       cli().get_option(address)->run_callback_for_default()->default_val("0");
-    flag("--state", state_, "Where the coordinator keeps its records and keys");
+    flag("--state", state_, "The folder of the coordinator's records and keys");
     flag("--slurm-conf", slurm_conf_, "The slurm.conf of slurmctld; the keys of Slurm are beside it");
     flag("--address", address_, "The name or address of this host, for hosts that join (default: its own name)");
     flag("--join-addr", join_address_, "Where hosts join");
@@ -63,7 +63,7 @@ class Process final : public run::Shell {
     flag("--slurmrestd-folder", slurmrestd_folder_, "A folder for the socket of slurmrestd, which belongs to its user alone");
     flag("--forget-dead-after", forget_dead_after_,
          "How long a host may be silent before its node is removed: 12h, 7d (default: for ever)");
-    flag("--slurmrestd-user", slurmrestd_user_, "The user as whom slurmrestd runs: not root, and not SlurmUser");
+    flag("--slurmrestd-user", slurmrestd_user_, "The user that runs slurmrestd: not root, and not SlurmUser");
   }
 
  private:

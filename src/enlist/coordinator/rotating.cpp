@@ -68,7 +68,7 @@ core::Result<Changes> acknowledge(const Contents& now, const core::Json& status,
                           return core::get_string(wait, {"host"}) == host && core::get_bool(wait, {"acknowledge"});
                         });
     if (!waited && !rotation->acknowledged.contains(host)) {
-      return core::fail(ErrorCode::kNotFound, "the rotation does not wait for an acknowledgement of " + shown(host) +
+      return core::fail(ErrorCode::kNotFound, "the rotation does not wait for an acknowledgement from " + shown(host) +
                                                   " now: see slurm-enlist rotate status");
     }
     rotation->acknowledged.insert(host);
@@ -83,7 +83,7 @@ core::Result<Changes> go_without(const Contents& now, const slurm::SnapshotPtr& 
     const bool known = now.nodes.contains(node) || (slurm && slurm->node(node) != nullptr);
     if (!known) return core::fail(ErrorCode::kNotFound, "there is no node " + shown(node));
     if (const std::string why = must_wait_for(slurm, node); !why.empty())
-      return core::fail(ErrorCode::kConflict, "node " + node + " must be waited for: " + why);
+      return core::fail(ErrorCode::kConflict, "node " + node + " cannot be left out of the rotation: " + why);
     rotation->without.insert(node);
   }
   return stored(*rotation);

@@ -55,7 +55,7 @@ Rotating judge_now(const Rotation& state, const RotationObserved& observed) {
   Rotating out = judge_rotation(in);
   const plan::Outcome* written = rollout::outcome_of(observed.context, write_id(state));
   if (out.write && written != nullptr && written->error)
-    out.problem = "the key file is not written: " + written->error->message;
+    out.problem = "the key file cannot be written: " + written->error->message;
   return out;
 }
 

@@ -217,7 +217,7 @@ TEST_F(RotationPlanTest, AnErrorOfTheWriteIsShown) {
   const core::Error full{ErrorCode::kUnavailable, "/etc/slurm/slurm.jwks: No space left on device", 0, {}, {}};
   now.context.outcomes[id] = {plan::Outcome::State::kFailed, 3, {}, {}, full};
   EXPECT_EQ(core::get_string(rotation_status(now), {"problem"}),
-            "the key file is not written: /etc/slurm/slurm.jwks: No space left on device");
+            "the key file cannot be written: /etc/slurm/slurm.jwks: No space left on device");
 }
 
 /// A rotation in Spread whose file all daemons but slurmctld have loaded. slurmctld is to load the file, or has loaded it.

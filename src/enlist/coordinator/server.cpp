@@ -240,7 +240,7 @@ void Server::serve_node(const net::HttpRequest& request, const Node& node, Reply
     const auto leave = [this, name = node.name](const Contents& now) {
       return enlist::leave(now, {name}, false, loop_.clock().wall());
     };
-    return change_nodes({node.name}, "a host wishes to leave", leave, std::move(reply));
+    return change_nodes({node.name}, "a host asks to leave", leave, std::move(reply));
   }
   reply(refusal(403, "node " + node.name + " may not do this: " + request.method + " " + one_line(path)));
 }
@@ -469,9 +469,9 @@ void Server::serve_nodes(const std::string& verb, const net::HttpRequest& reques
   }
   if (verb == "config") {
     const std::string name = nodes.size() == 1 ? nodes.front() : "", words = core::get_string(*body, {"conf"});
-    if (one_line(words) != words) return reply(refusal(422, "the words must be one line, of at most 1000 characters"));
+    if (one_line(words) != words) return reply(refusal(422, "the parameters must be one line of at most 1000 characters"));
     return change_nodes(
-        nodes, "an administrator gives a node other words",
+        nodes, "an administrator gives a node new parameters",
         [this, name, words](const Contents& now) { return configure(now, slurm_now(), name, words, loop_.clock().wall()); },
         std::move(reply));
   }
@@ -490,7 +490,7 @@ void Server::serve_nodes(const std::string& verb, const net::HttpRequest& reques
                  reply = std::move(reply)](const core::Result<void>& result) {
                   if (alive.expired()) return;
                   if (!result) return reply(refusal(result.error()));
-                  set_state("resume", name, "", keeps ? "the node stays with its words, but Slurm: " : "Slurm: ", reply);
+                  set_state("resume", name, "", keeps ? "the node stays with its parameters, but Slurm: " : "Slurm: ", reply);
                 });
 }
 

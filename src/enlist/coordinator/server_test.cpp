@@ -241,7 +241,8 @@ TEST_F(ServerTest, WhatCannotWorkIsRefusedAndLeavesNothingBehind) {
   EXPECT_THAT(told(join(with("26.05.1\u009b", "CPUs=1"))), HasSubstr("422 slurmd's release: it has control characters"));
   store.set().pools.at("gpu").node_conf = "Topology=default:sw1";
   EXPECT_THAT(told(join(with("24.11.5", "CPUs=1 RealMemory=1"))),
-              HasSubstr("422 slurmd's --conf would be invalid: Topology: Slurm has it since 25.05, and here is 24.11.5"));
+              HasSubstr("422 slurmd's --conf would be invalid: Topology: Slurm has this parameter since 25.05, but the release "
+                        "here is 24.11.5"));
   EXPECT_THAT(told(join(join_body(), "")), HasSubstr("401 the host presented no key"));
   EXPECT_THAT(told(join({{"hostname", "h"}})), HasSubstr("422 secret"));
   EXPECT_THAT(told(join("text")), HasSubstr("422"));
@@ -512,8 +513,8 @@ TEST_F(ServerTest, APoolThatCannotBeIsRefused) {
   EXPECT_THAT(make("GPU"), HasSubstr("422"));
   EXPECT_THAT(make("cpu", "Nodes=a"), HasSubstr("422"));
   EXPECT_THAT(make("cpu", "", "State=IDLE"), HasSubstr("422"));
-  EXPECT_THAT(make("cpu", "", "Bogus=1"), HasSubstr("422 node words: Bogus"));
-  EXPECT_THAT(log.text, HasSubstr(R"("msg":"a command is refused","path":"/v1/pools","error":"node words: Bogus)"));
+  EXPECT_THAT(make("cpu", "", "Bogus=1"), HasSubstr("422 node parameters: Bogus"));
+  EXPECT_THAT(log.text, HasSubstr(R"("msg":"a command is refused","path":"/v1/pools","error":"node parameters: Bogus)"));
   EXPECT_THAT(make("gpu", "MaxTime=60"), HasSubstr("409 pool gpu exists already"));
   host.files["/etc/slurm/slurm.conf"] = "ClusterName=site\nSlurmctldHost=ctl\nNodeSet=sets Feature=x\n";
   http.on("GET", kBase + "/nodes/", slurm::testing::nodes(slurm::testing::node("login", R"("IDLE")"), 200));
@@ -649,7 +650,7 @@ TEST_F(ServerTest, NodesLeaveAllOrNone) {
 
 TEST_F(ServerTest, ANodeThatMayHaveStoppedCannotBeKept) {
   joined().leaving = {.wanted = true, .stop = true};
-  EXPECT_THAT(told(ask("POST", "/v1/nodes/keep", of_nodes({"gpu-1"}))), HasSubstr("409 node gpu-1 has left too far"));
+  EXPECT_THAT(told(ask("POST", "/v1/nodes/keep", of_nodes({"gpu-1"}))), HasSubstr("409 node gpu-1 cannot be kept"));
   EXPECT_THAT(told(ask("POST", "/v1/nodes/resume", of_nodes({"gpu-1"}))), HasSubstr("409 "));
   EXPECT_TRUE(store.contents().nodes.at("gpu-1").leaving.wanted);
   EXPECT_EQ(told(join(join_body())).substr(0, 3), "409") << "it must have left first";
@@ -703,7 +704,7 @@ TEST_F(ServerTest, KeepTakesTheWishForOtherWordsBack) {
   EXPECT_THAT(told(ask("POST", "/v1/nodes/resume", of_nodes({"gpu-1"}))), HasSubstr("409 "));
   node.leaving.wanted = true;
   EXPECT_EQ(told(ask("POST", "/v1/nodes/keep", of_nodes({"gpu-1"}))).substr(0, 3), "200");
-  EXPECT_TRUE(node.configuring.wanted) << "it stays, and gets its words";
+  EXPECT_TRUE(node.configuring.wanted) << "it stays, and gets its parameters";
 }
 
 TEST_F(ServerTest, WordsThatSlurmTakesLiveCountAtOnce) {
@@ -785,7 +786,7 @@ TEST_F(ServerTest, PeopleDrainAndResumeAsWithScontrol) {
   EXPECT_THAT(told(ask("POST", "/v1/nodes/resume", of_nodes({"gpu-1"}))), HasSubstr(" Slurm: "));
   store.set().nodes["gpu-1"].leaving.wanted = true;
   EXPECT_THAT(told(ask("POST", "/v1/nodes/resume", of_nodes({"gpu-1"}))),
-              HasSubstr(" the node stays with its words, but Slurm: "));
+              HasSubstr(" the node stays with its parameters, but Slurm: "));
   EXPECT_FALSE(store.contents().nodes.at("gpu-1").leaving.wanted);
 }
 

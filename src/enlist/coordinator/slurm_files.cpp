@@ -112,8 +112,8 @@ void SlurmFiles::read(Reading reading) {
   key_revision_ = std::move(reading.revision);
   keys_ = std::move(reading.keys);
   if (!changed) return;
-  if (!facts_) log_.error("no host can join or change until this is mended", {core::error_field(facts_.error())});
-  if (!key_revision_) log_.error("no host can join or change until this is mended", {core::error_field(key_revision_.error())});
+  if (!facts_) log_.error("no host can join or change until this is fixed", {core::error_field(facts_.error())});
+  if (!key_revision_) log_.error("no host can join or change until this is fixed", {core::error_field(key_revision_.error())});
   changed_();
 }
 

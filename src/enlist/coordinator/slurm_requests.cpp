@@ -32,7 +32,7 @@ struct SlurmRequests::Ending {
 
 slurm::Client* SlurmRequests::client(const std::function<void(core::Error)>& failed) {
   slurm::Client* found = clusters_.client(cluster_);
-  if (found == nullptr) failed({ErrorCode::kUnavailable, "Slurm is not known yet; try again", 0, {}, {}});
+  if (found == nullptr) failed({ErrorCode::kUnavailable, "Slurm has not answered the coordinator yet; try again", 0, {}, {}});
   return found;
 }
 

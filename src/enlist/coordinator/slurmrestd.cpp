@@ -53,7 +53,8 @@ void Slurmrestd::use(const SlurmFacts& facts) {
 
 void Slurmrestd::process_changed() {
   if (!process_) return;
-  if (const std::string why = error(); !why.empty()) log_.error("slurmrestd has ended, and is started again", {{"why", why}});
+  if (const std::string why = error(); !why.empty())
+    log_.error("slurmrestd has ended; the coordinator starts it again", {{"why", why}});
 }
 
 void Slurmrestd::stop() {

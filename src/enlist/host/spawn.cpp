@@ -58,7 +58,7 @@ core::Result<void> make_private(const std::string& folder, uid_t uid, gid_t gid)
   if (!exists && errno != ENOENT) return fail(errno);
   const bool theirs = exists && S_ISDIR(found.st_mode) && found.st_uid == uid;
   if (exists && !theirs && rmdir(folder.c_str()) != 0)
-    return core::fail(ErrorCode::kUnavailable, folder + " belongs to another user, or is no empty folder: remove it");
+    return core::fail(ErrorCode::kUnavailable, folder + " belongs to another user, or is not an empty folder: remove it");
   if (!theirs && mkdir(folder.c_str(), 0700) != 0) return fail(errno);
   const Fd fd(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!fd.open() || fchown(fd.get(), uid, gid) != 0 || fchmod(fd.get(), 0700) != 0) return fail(errno);

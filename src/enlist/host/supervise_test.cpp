@@ -78,7 +78,7 @@ TEST_F(SuperviseTest, MakesAFolderForItsUserAlone) {
   fs::create_directory_symlink(root, folder);
   child = start("exec sleep 1000");
   ASSERT_TRUE(until([&] { return !child->last_error().empty(); }));
-  EXPECT_EQ(child->last_error(), folder.string() + " belongs to another user, or is no empty folder: remove it");
+  EXPECT_EQ(child->last_error(), folder.string() + " belongs to another user, or is not an empty folder: remove it");
   EXPECT_FALSE(child->running());
   if (user.empty()) return;
   fs::remove(folder);

@@ -425,7 +425,7 @@ TEST(JujuCharms, StopWaitsForJobsThatAskForTheNodeByItsName) {
   LeavingSite site;
   site.slurm.jobs[8] = {.state = "PENDING", .required = "slurmd-[0-3]"};
   site.slurm.jobs[9] = {.state = "PENDING", .required = "slurmd-1"};
-  EXPECT_THAT(site.stop_until([&] { site.slurm.jobs.erase(8); }).second, HasSubstr("wait for this node by its name"));
+  EXPECT_THAT(site.stop_until([&] { site.slurm.jobs.erase(8); }).second, HasSubstr("request this node by name"));
   EXPECT_FALSE(site.has_node());
   EXPECT_THAT(site.slurm.ended, IsEmpty());
 }
@@ -610,7 +610,7 @@ TEST(JujuCharms, TheRecordOfAUnitThatIsGoneStaysWhileAJobNeedsIt) {
            {"jobs run there: 7; the host is silent", {.node = "slurmd-0"}},
            {"jobs are suspended there: 7", {.state = "SUSPENDED", .node = "slurmd-0"}},
            {"jobs are completing there, such as their epilog: 7", {.state = "COMPLETING", .node = "slurmd-0"}},
-           {"jobs wait for this node by its name", {.state = "PENDING", .required = "slurmd-[0-3]"}}}) {
+           {"pending jobs request this node by name", {.state = "PENDING", .required = "slurmd-[0-3]"}}}) {
     GoneSite site;
     site.slurm.jobs[7] = words;
     site.lose();
@@ -946,7 +946,7 @@ TEST(JujuCharms, ALeaderThatDoesNotKnowTheFormerFileTakesNoPartitionAway) {
       pool_file({{"gpu", {.name = "gpu", .partition_conf = "AllowGroups=none"}}, {"slurmd", {.name = "slurmd"}}});
   site.at("slurmctld/1").machine.files[kPoolPath] = {file, 0644};
   site.juju.lead("slurmctld/1");
-  EXPECT_THAT(site.message("slurmctld/1"), HasSubstr("nobody knows the file with which it runs"));
+  EXPECT_THAT(site.message("slurmctld/1"), HasSubstr("it is not known with which file it runs"));
   site.juju.everywhere("update-status");
   EXPECT_EQ(site.juju.statuses["slurmctld/1"].kind, Kind::kBlocked);
   EXPECT_THAT(site.slurm.loaded, HasSubstr("PartitionName=slurmd "));
@@ -1116,7 +1116,7 @@ TEST(JujuCharms, ANodeThatSlurmDoesNotTakeIsNotShownAsActive) {
   site.slurm.full = true;
   site.begin();
   EXPECT_EQ(site.juju.statuses["slurmd/0"].kind, Kind::kBlocked);
-  EXPECT_THAT(site.message("slurmd/0"), HasSubstr("Slurm has not taken slurmd-0"));
+  EXPECT_THAT(site.message("slurmd/0"), HasSubstr("Slurm has not accepted slurmd-0"));
   EXPECT_LE(site.paused, std::chrono::seconds(11));
 }
 
@@ -1231,10 +1231,10 @@ TEST(JujuCharms, NodeConfigNeverRegistersANodeAnewUnderAJob) {
   site.slurm.jobs[7] = {.state = "SUSPENDED", .node = "slurmd-0"};
   const auto action = site.juju.act("slurmd/0", "node-config", words("Weight=5"));
   EXPECT_EQ(action.failure, "");
-  EXPECT_THAT(action.results.at("result"), HasSubstr("registers anew when nothing runs there"));
+  EXPECT_THAT(action.results.at("result"), HasSubstr("registers again when nothing runs there"));
   EXPECT_EQ(site.paused, std::chrono::milliseconds(0));
-  EXPECT_THAT(site.message("slurmd/0"), HasSubstr("to register anew with other words: jobs are suspended there: 7"));
-  EXPECT_THAT(site.juju.act("slurmd/0", "resume").failure, HasSubstr("register anew"));
+  EXPECT_THAT(site.message("slurmd/0"), HasSubstr("must register again with its new parameters: jobs are suspended there: 7"));
+  EXPECT_THAT(site.juju.act("slurmd/0", "resume").failure, HasSubstr("registers again"));
   site.juju.everywhere("update-status");
   EXPECT_EQ(site.slurmd().starts, 1);
   EXPECT_THAT(site.slurm.acts, ElementsAre("drain slurmd-0: slurm-enlist: configuring"));

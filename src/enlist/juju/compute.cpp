@@ -24,7 +24,7 @@ core::Result<std::string> conf_wanted(const ComputeSeen& seen, const std::string
   const auto given = merged_conf(*seen.detected, seen.node_conf);
   if (!given) return std::unexpected(given.error().with("node-config"));
   const auto own = merged_conf(*given, own_conf);
-  if (!own) return std::unexpected(own.error().with("the words of this unit"));
+  if (!own) return std::unexpected(own.error().with("the parameters of this unit"));
   return merged_conf(*own, "Features=" + seen.event.app);
 }
 
@@ -153,7 +153,7 @@ core::Json to_json(const ComputeMemory& memory) {
 }
 
 core::Result<ComputeMemory> compute_memory_from(const core::Json& json) {
-  if (!json.is_object()) return core::fail(ErrorCode::kInvalid, "is no object");
+  if (!json.is_object()) return core::fail(ErrorCode::kInvalid, "is not an object");
   ComputeMemory out{.key = key_from(json, "key"),
                     .former = key_from(json, "former"),
                     .loaded = key_from(json, "loaded"),
@@ -235,12 +235,12 @@ Status status_of(const Event& event, const core::Result<SlurmdSeen>& slurmd,
   const std::string node = node_of(event.unit);
   if (!slurmd) return blocked("slurmd: " + slurmd.error().message);
   if (!slurmd->running) return slurmd->changing ? waiting("slurmd starts") : blocked("slurmd does not run: " + slurmd->error);
-  if (!record) return waiting("slurmd runs; Slurm does not tell about " + node + ": " + record.error().message);
+  if (!record) return waiting("slurmd runs; Slurm does not report the state of " + node + ": " + record.error().message);
   if (!*record || (*record)->instance != instance_of(event)) {
     if (!waited) return waiting("slurmd runs; Slurm does not show " + node + " yet");
     return blocked(*record ? "Slurm shows another slurmd under the name " + node
-                           : "Slurm has not taken " + node +
-                                 " and does not tell why: see the logs of slurmctld and slurmd (MaxNodeCount, the auth key)");
+                           : "Slurm has not accepted " + node +
+                                 " and gives no reason: see the logs of slurmctld and slurmd (MaxNodeCount, the auth key)");
   }
   const Registered& seen = **record;
   if (seen.invalid) return blocked("Slurm has marked the registration of " + node + " as invalid: " + seen.reason);

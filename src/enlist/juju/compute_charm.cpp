@@ -46,7 +46,8 @@ class ComputeHook {
     if (action == "resume") {
       if (seen_.memory.leaving) return core::fail(ErrorCode::kConflict, node() + " leaves, because the relation has ended");
       if (seen_.memory.next_conf)
-        return core::fail(ErrorCode::kConflict, node() + " is drained to register anew with other words");
+        return core::fail(ErrorCode::kConflict,
+                          node() + " is drained, and registers again with its new parameters when nothing runs there");
       if (auto done = slurm.resume(); !done) return std::unexpected(done.error());
       return state_of_node();
     }
@@ -220,7 +221,7 @@ class ComputeHook {
       if (auto said = parts_.tools.set_status(**status); !said) return std::unexpected(said.error());
     }
     const char* result = change->stored_only      ? "stored: slurmd was not started for this unit"
-                         : seen_.memory.next_conf ? "stored: the node is drained, and registers anew when nothing runs there"
+                         : seen_.memory.next_conf ? "stored: the node is drained, and registers again when nothing runs there"
                                                   : "applied";
     return Results{{"result", result}, {"words", *own}, {"status", *status ? (*status)->message : ""}};
   }
@@ -234,7 +235,7 @@ class ComputeHook {
       memory.kept_by = kept_by_others(record);
       return write_memory(memory);
     });
-    const std::string what = node() + " is to register anew with other words: ";
+    const std::string what = node() + " must register again with its new parameters: ";
     if (!left) return waiting(what + "Slurm does not answer: " + left.error().message);
     if (left->phase != Phase::kGone) return waiting(what + left->message);
     ComputeMemory memory = seen_.memory;

@@ -93,9 +93,9 @@ void remove_partitions(const PartitionsSeen& seen, std::map<std::string, Pool>& 
       pool = pools.erase(pool);
       continue;
     }
-    std::string what = "slurmctld is to take no new jobs for it";
+    std::string what = "slurmctld has not closed its partition for new jobs yet";
     if (closed.contains(app) && runs) {
-      what = jobs == seen.jobs.end() ? "Slurm does not tell which jobs use its partition" : "no job is left in its partition";
+      what = jobs == seen.jobs.end() ? "Slurm does not report which jobs use its partition" : "no job is left in its partition";
       if (jobs != seen.jobs.end() && !jobs->second.empty()) what = "jobs use its partition: " + named(jobs->second);
     }
     plan.waits.push_back(app + " is being removed: " + what);
@@ -113,7 +113,7 @@ core::Json to_json(const ControllerMemory& memory) {
 }
 
 core::Result<ControllerMemory> controller_memory_from(const core::Json& json) {
-  if (!json.is_object()) return core::fail(ErrorCode::kInvalid, "is no object");
+  if (!json.is_object()) return core::fail(ErrorCode::kInvalid, "is not an object");
   ControllerMemory out{.accepted = core::get_string(json, {"accepted"}),
                        .refused = core::get_string(json, {"refused"}),
                        .reason = core::get_string(json, {"reason"}),
@@ -190,9 +190,9 @@ core::Result<PartitionsPlan> plan_partitions(const PartitionsSeen& seen) {
   std::map<std::string, Pool> pools;
   if (seen.file && seen.file->find_first_not_of(" \t\r\n") != std::string::npos) {
     if (hash_of(*seen.file).empty()) {
-      return core::fail(ErrorCode::kAlreadyExists, std::string(kPoolFile) +
-                                                       " beside slurm.conf is not of this charm: remove it, or give it another "
-                                                       "name");
+      return core::fail(
+          ErrorCode::kAlreadyExists,
+          std::string(kPoolFile) + " beside slurm.conf was not written by this charm: remove it, or give it another name");
     }
     pools = pools_in(*seen.file);
   }

@@ -189,7 +189,7 @@ class ControllerHook {
     const std::string& former = memory.accepted;
     // No other file is written: it could lack partitions, and slurmctld would end the jobs of these partitions.
     if (former.empty()) {
-      return core::fail(cause.code, "slurmctld refuses the partitions, and nobody knows the file with which it runs. Mend " +
+      return core::fail(cause.code, "slurmctld refuses the partitions, and it is not known with which file it runs. Fix " +
                                         std::string(kPoolFile) + " before slurmctld is started again: " + cause.message);
     }
     if (auto done = write_pool_file(former); !done) return done;

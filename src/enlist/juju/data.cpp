@@ -41,7 +41,7 @@ core::Result<std::string> words_of(const core::Json& partition) {
   for (const auto& [key, value] : partition.items()) {
     if (key == kPartitionName || key == kNodes) continue;
     if (!value.is_string() || value.get_ref<const std::string&>().find('"') != std::string::npos)
-      return wrong(kPartition, "has no text in " + key);
+      return wrong(kPartition, "has no string in " + key);
     const auto& text = value.get_ref<const std::string&>();
     const char* quote = text.empty() || text.find_first_of(" \t") != std::string::npos ? "\"" : "";
     out += (out.empty() ? "" : " ") + key + "=" + quote + text + quote;
@@ -71,9 +71,9 @@ core::Result<std::optional<Pool>> pool_from(const Databag& databag, const std::s
   if (auto good = check_pool_name(app); !good) return std::unexpected(good.error());
   const auto is_app = [&](const core::Json& json, const char* key) { return core::get_string(json, {key}) == app; };
   if (!is_app(**partition, kPartitionName) || !is_app(**partition, kNodes))
-    return wrong(kPartition, "is not called like the application " + app);
+    return wrong(kPartition, "does not have the name of the application " + app);
   if (!is_app(**node_set, kNodeSet) || !is_app(**node_set, kFeature))
-    return wrong(kNodeSet, "is not called like the application " + app);
+    return wrong(kNodeSet, "does not have the name of the application " + app);
   const core::Result<std::string> words = words_of(**partition);
   if (!words) return std::unexpected(words.error());
   if (auto good = check_partition_conf(*words); !good) return std::unexpected(good.error().with("partition " + app));
@@ -89,11 +89,11 @@ core::Result<std::optional<ControllerData>> controller_data_from(const Databag& 
   if (!id) return std::unexpected(id.error());
   if (!controllers) return std::unexpected(controllers.error());
   if (!*id || !*controllers) return std::nullopt;
-  if (!(*id)->is_string()) return wrong(kKeyId, "is no text");
+  if (!(*id)->is_string()) return wrong(kKeyId, "is not a string");
   ControllerData out{(*id)->get<std::string>(), {}};
-  if (!(*controllers)->is_array()) return wrong(kControllers, "is no list");
+  if (!(*controllers)->is_array()) return wrong(kControllers, "is not a list");
   for (const core::Json& controller : **controllers) {
-    if (!controller.is_string()) return wrong(kControllers, "is no list of texts");
+    if (!controller.is_string()) return wrong(kControllers, "is not a list of strings");
     // Drops a repeated host, because slurmd would exit.
     if (std::string host = controller.get<std::string>(); std::ranges::find(out.controllers, host) == out.controllers.end())
       out.controllers.push_back(std::move(host));

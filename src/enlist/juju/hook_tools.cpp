@@ -61,14 +61,14 @@ class JujuTools final : public HookTools {
     const auto json = ask({"relation-list", "--relation", relation, "--app"});
     if (!json) return std::unexpected(json.error());
     if (json->is_string() && !json->empty() && *json != "") return json->get<std::string>();
-    return core::fail(ErrorCode::kUnavailable, "relation-list tells no application of " + relation);
+    return core::fail(ErrorCode::kUnavailable, "relation-list shows no application of " + relation);
   }
   core::Result<Words> remote_units(const std::string& relation) override {
     const auto json = ask({"relation-list", "--relation", relation});
     if (!json) return std::unexpected(json.error());
     // relation-list prints null for an empty list.
     if (!json->is_array() && !json->is_null())
-      return core::fail(ErrorCode::kUnavailable, "relation-list tells no units of " + relation);
+      return core::fail(ErrorCode::kUnavailable, "relation-list shows no units of " + relation);
     return texts_of(*json);
   }
   core::Result<Databag> databag(const std::string& relation, const std::string& app) override {

@@ -43,7 +43,7 @@ int run_charm(std::string_view charm, const std::map<std::string, std::string>& 
               const std::function<void(std::string_view)>& write_err) {
   const bool compute = charm == "slurmd";
   if (!compute && charm != "slurmctld") {
-    write_err("slurm-enlist charm: there are the charms slurmd and slurmctld\n");
+    write_err("slurm-enlist charm: the charms are slurmd and slurmctld\n");
     return 2;
   }
   const core::Result<Event> event = event_from(environment);

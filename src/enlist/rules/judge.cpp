@@ -49,7 +49,8 @@ Resources resources_of(const slurm::Node& record) {
           .memory_mib = static_cast<std::uint64_t>(std::max<std::int64_t>(record.real_memory_mib, 0))};
 }
 
-constexpr const char* kFromBefore = ": it is from before the configuration, which Slurm reads only for a new record";
+constexpr const char* kFromBefore =
+    ": it is from before the node got these parameters, and Slurm reads them only for a new record";
 
 /// Returns what Slurm's record lacks of Report::conf, or "". Ignores less than so many percent of the memory.
 std::string less_than_asked(const slurm::Node& record, const Report& report, std::uint64_t percent) {
@@ -121,7 +122,7 @@ class Judging {
     const bool reported = has_reported(report_);
     if (!reported && record_ != nullptr && node_.confirmed.empty())
       return {.phase = Phase::kImpostor,
-              .message = "Slurm has a node of this name, which never was on this host" + whereabouts()};
+              .message = "Slurm has a node of this name, which was never on this host" + whereabouts()};
     if (!reported) return {.phase = Phase::kPending, .message = "its agent has not reported yet"};
     if (report_.instance_id.empty()) return {.phase = Phase::kStarting, .message = "the agent prepares slurmd"};
     return {.phase = Phase::kStarting, .message = "slurmd does not run; the agent starts it"};
@@ -158,7 +159,7 @@ class Judging {
     if (starts() && !waited()) return unseen();
     const bool asked = report_.registrations < node_.registrations;
     if (asked && node_.phase != Phase::kRefused)
-      return {.phase = Phase::kLost, .message = lost + "; the agent is asked to register slurmd again"};
+      return {.phase = Phase::kLost, .message = lost + "; the agent must register slurmd again"};
     if (node_.phase != Phase::kLost && node_.phase != Phase::kRefused)
       return {.phase = Phase::kLost, .message = lost + "; slurmd must register again", .register_again = true};
     if (node_.phase == Phase::kLost && !waited())
@@ -193,14 +194,14 @@ class Judging {
   }
   /// Returns the probable causes for people. slurmctld reports the actual cause only in its log.
   [[nodiscard]] std::string likely_cause() const {
-    const std::string refused = "Slurm has not taken the node within " + limit();
+    const std::string refused = "Slurm has not accepted the node within " + limit();
     if (in_.slurm->partitions.contains(node_.name)) {
       return refused + ": a partition is called " + node_.name + " too, and Slurm refuses a node with the name of a NodeSet";
     }
     // slurmd has not tried to register yet. judge() appends the error that the agent reports.
     if (report_.error.contains(kStillStarting)) return "slurmd has not registered within " + limit();
     return refused +
-           ", and does not tell why: see the logs of slurmd and slurmctld. Usual causes: the host does not resolve the name in "
+           ", and gives no reason: see the logs of slurmd and slurmctld. Usual causes: the host does not resolve the name in "
            "SlurmctldHost, or does not reach its port (6817); another auth key, or another time; a full node table "
            "(MaxNodeCount); a NodeSet called " +
            node_.name;
@@ -232,7 +233,7 @@ class Judging {
     if (record_->state.has("INVALID_REG")) {
       const bool told = !record_->reason.empty() && !slurm::held_by(record_->reason, Owner::kEnlistment);
       return bad("Slurm has marked the registration as invalid (INVALID_REG): " +
-                 (told ? record_->reason : "slurmctld's log tells why"));
+                 (told ? record_->reason : "slurmctld's log has the cause"));
     }
     if (!has(record_->features, node_.pool))
       return bad("Slurm's record lacks the feature " + node_.pool + ", so that the node is not in its pool");
@@ -284,7 +285,7 @@ class Judging {
     if (const std::string start = start_words(); !start.empty()) add(out.message, start);
     if (record_->state.drains()) {
       // Somebody else has set this drain, so we do not end it.
-      add(out.message, "it is drained by somebody else: " + (reason.empty() ? "no reason given" : reason));
+      add(out.message, "somebody else has drained it: " + (reason.empty() ? "no reason given" : reason));
     } else if ((record_->state.base == "DOWN" || record_->state.has("FAIL")) && !reason.empty()) {
       add(out.message, reason);
     }
@@ -303,7 +304,7 @@ class Judging {
   [[nodiscard]] Judged at_the_gate(bool others) const {
     Judged out{.phase = Phase::kEnlisted, .message = down_while_unheard() ? "" : state_words(), .gate_decided = boot_known()};
     if (others) {
-      add(out.message, "it is drained by others too: " + slurm::said_by_others(record_->reason, Owner::kEnlistment));
+      add(out.message, "other programs have drained it too: " + slurm::said_by_others(record_->reason, Owner::kEnlistment));
     } else if (!report_.check_passed) {
       add(out.message, "its check has not passed yet");
     } else if (out.message.empty()) {

@@ -122,7 +122,7 @@ const std::vector<Row>& table() {
          c.node.report = {.hostname = "h", .boot_id = "", .slurm_version = "26.05.0"};  // The host has just joined.
          c.node.phase = Phase::kPending;
        },
-       Phase::kImpostor, "which never was on this host (host h, address 10.0.0.1)"},
+       Phase::kImpostor, "which was never on this host (host h, address 10.0.0.1)"},
       {"the agent prepares",
        [](Case& c) {
          c.node.report = {.hostname = "h", .boot_id = "b"};
@@ -193,7 +193,7 @@ const std::vector<Row>& table() {
          c.in_slurm = false;
          c.for_long(10 * kSecond);
        },
-       Phase::kRefused, "not taken the node within 10 s, and does not tell why", Row::kRegister},
+       Phase::kRefused, "not accepted the node within 10 s, and gives no reason", Row::kRegister},
       {"the network is the first cause that is named",
        [](Case& c) {
          c.in_slurm = false;
@@ -329,7 +329,7 @@ const std::vector<Row>& table() {
        },
        Phase::kInvalid, "(INVALID_REG): Low RealMemory (reported:24105 < 100.00% of configured:90000)"},
       {"INVALID_REG behind the gate", [](Case& c) { c.record.state.flags.insert("INVALID_REG"); }, Phase::kInvalid,
-       "(INVALID_REG): slurmctld's log tells why"},
+       "(INVALID_REG): slurmctld's log has the cause"},
       {"INVALID_REG of a node that was ready",
        [](Case& c) {
          c.was_ready();
@@ -377,6 +377,12 @@ const std::vector<Row>& table() {
          c.record.real_memory_mib = 64001;
        },
        Phase::kEnlisted, "the gate opens", Row::kOpen},
+      {"more CPUs than the parameters of a ready node",
+       [](Case& c) {
+         c.was_ready();
+         c.record.cpus = 9;
+       },
+       Phase::kReady, "Slurm's record has 9 CPUs in place of 8: it is from before the node got these parameters"},
       {"neither was asked for",
        [](Case& c) {
          c.node.report.conf = gated_conf("", "gpu");
@@ -397,17 +403,17 @@ const std::vector<Row>& table() {
        },
        Phase::kEnlisted, "not passed yet; the agent reports: check: no /scratch"},
       {"an administrator has drained it behind the gate", [](Case& c) { c.record.reason = "bad disk"; }, Phase::kReady,
-       "drained by somebody else: bad disk"},
+       "somebody else has drained it: bad disk"},
       {"an administrator has added to the reason", [](Case& c) { c.record.reason = kGateReason + ", bad disk"; }, Phase::kReady,
-       "drained by somebody else: slurm-enlist: joining, bad disk"},
+       "somebody else has drained it: slurm-enlist: joining, bad disk"},
       {"an administrator has drained it without a reason", [](Case& c) { c.record.reason.clear(); }, Phase::kReady,
-       "drained by somebody else: no reason given"},
+       "somebody else has drained it: no reason given"},
       {"another program holds it too",
        [](Case& c) {
          c.record.reason = kGateReason;
          c.record.reason = "slurm-bridge: pods run there; " + kGateReason;
        },
-       Phase::kEnlisted, "drained by others too: slurm-bridge: pods run there"},
+       Phase::kEnlisted, "other programs have drained it too: slurm-bridge: pods run there"},
       {"it was to leave, and stays", [](Case& c) { c.record.reason = "slurm-enlist: leaving"; }, Phase::kEnlisted, "",
        Row::kOpen},
       {"nothing was heard of it",
@@ -425,7 +431,7 @@ const std::vector<Row>& table() {
        },
        Phase::kEnlisted, "slurmd does not respond"},
       {"another hold of slurm-enlist", [](Case& c) { c.record.reason = "slurm-enlist: it leaves"; }, Phase::kReady,
-       "drained by somebody else: slurm-enlist: it leaves"},
+       "somebody else has drained it: slurm-enlist: it leaves"},
       {"down behind the gate", [](Case& c) { c.record.state.base = "DOWN"; }, Phase::kEnlisted, "Slurm shows it as DOWN"},
       {"it has never answered behind the gate", [](Case& c) { c.record.state.flags.insert("NOT_RESPONDING"); },
        Phase::kEnlisted, "slurmd does not respond"},
@@ -449,14 +455,14 @@ const std::vector<Row>& table() {
          c.record.state.flags.insert("DRAIN");
          c.record.reason = "bad disk";
        },
-       Phase::kReady, "drained by somebody else: bad disk"},
+       Phase::kReady, "somebody else has drained it: bad disk"},
       {"drained by Slurm",
        [](Case& c) {
          c.was_ready();
          c.record.state.flags.insert("DRAIN");
          c.record.reason = "Kill task failed";
        },
-       Phase::kReady, "drained by somebody else: Kill task failed"},
+       Phase::kReady, "somebody else has drained it: Kill task failed"},
       {"set down by an administrator",
        [](Case& c) {
          c.was_ready();
@@ -584,7 +590,7 @@ const std::vector<Row>& table() {
          c.record.state.flags.insert("DRAIN");
          c.record.reason = "bad disk";
        },
-       Phase::kReady, "drained by somebody else: bad disk"},
+       Phase::kReady, "somebody else has drained it: bad disk"},
       {"it is being resumed after the boot",
        [](Case& c) {
          c.was_booted();
@@ -669,14 +675,14 @@ const std::vector<Row>& table() {
          c.node.phase = Phase::kLost;
          c.node.registrations = 1;
        },
-       Phase::kLost, "the agent is asked to register slurmd again"},
+       Phase::kLost, "the agent must register slurmd again"},
       {"not even if the phase was stored differently",
        [](Case& c) {
          c.was_ready();
          c.in_slurm = false;
          c.node.registrations = 1;
        },
-       Phase::kLost, "the agent is asked to register slurmd again"},
+       Phase::kLost, "the agent must register slurmd again"},
       {"the agent has registered it again",
        [](Case& c) {
          c.was_ready();
@@ -694,7 +700,7 @@ const std::vector<Row>& table() {
          c.node.registrations = c.node.report.registrations = 1;
          c.for_long(10 * kSecond);
        },
-       Phase::kRefused, "Slurm has lost the record of the node. Slurm has not taken the node within 10 s", Row::kRegister},
+       Phase::kRefused, "Slurm has lost the record of the node. Slurm has not accepted the node within 10 s", Row::kRegister},
       {"it stays refused",
        [](Case& c) {
          c.was_ready();

@@ -46,7 +46,8 @@ class LeaveJudging {
       const std::string why = in_.slurm && !in_.slurm->error.empty() ? ": " + in_.slurm->error : "";
       return stays("Slurm does not answer" + why);
     }
-    if (!in_.asked_at || in_.slurm->requested_at < *in_.asked_at) return stays("Slurm is asked");
+    if (!in_.asked_at || in_.slurm->requested_at < *in_.asked_at)
+      return stays("Slurm has not reported the jobs on the node yet");
     const bool two_hosts = !in_.two_hosts.empty() && !node_.revoked;
     // slurmd was stopped before the phase became kGone, so the host is not checked again.
     if (!two_hosts && leaves_ && node_.phase == Phase::kGone && record_ == nullptr) return gone();
@@ -56,7 +57,7 @@ class LeaveJudging {
       return out;
     }
     if (record_ != nullptr && needs_drain()) {
-      Leaves out = at(Phase::kDraining, {.kind = "drain", .text = "Slurm is to drain it"}, stop_);
+      Leaves out = at(Phase::kDraining, {.kind = "drain", .text = "Slurm has not drained it yet"}, stop_);
       out.drain = true;
       return out;
     }
@@ -78,7 +79,7 @@ class LeaveJudging {
     }
     const bool may_register = shown_ == nullptr && !asked_while_stopped() && !may_skip_host();
     if (record_ != nullptr || may_register) {
-      Leaves out = at(Phase::kDeleting, {.kind = "record", .text = "its record in Slurm is deleted"}, true);
+      Leaves out = at(Phase::kDeleting, {.kind = "record", .text = "Slurm has not deleted its record yet"}, true);
       out.erase = record_ != nullptr;
       return out;
     }
@@ -131,7 +132,7 @@ class LeaveJudging {
   [[nodiscard]] std::optional<Keeper> kept_on_host() const {
     if (!reports_steps() && (may_skip_host() || forced())) return std::nullopt;
     if (!report_.steps_known)
-      return Keeper{.kind = "agent", .text = "its agent has not reported yet whether steps run on the host" + unheard()};
+      return Keeper{.kind = "agent", .text = "its agent has not reported yet whether job steps run on the host" + unheard()};
     if (report_.steps.empty()) return std::nullopt;
     return Keeper{.kind = "steps", .text = "steps still run on the host: " + some_of(report_.steps)};
   }
@@ -185,7 +186,7 @@ class LeaveJudging {
         waiting.push_back(job->full_id());
     }
     return Keeper{.kind = kAwaited,
-                  .text = "jobs wait for this node by its name, and Slurm would end them: " + some_of(waiting)};
+                  .text = "pending jobs request this node by name, and Slurm would end them: " + some_of(waiting)};
   }
   [[nodiscard]] std::string of_dead() const {
     return dead() ? "; the host is silent, and Slurm ends its jobs itself after SlurmdTimeout" : "";
@@ -197,18 +198,18 @@ class LeaveJudging {
   [[nodiscard]] bool asked_while_stopped() const { return in_.kept_since && in_.slurm->requested_at > *in_.kept_since; }
 
   [[nodiscard]] Leaves starts() const {
-    Leaves out{.phase = Phase::kStarting, .message = "slurmd is started with its new words", .kept_by = "record"};
+    Leaves out{.phase = Phase::kStarting, .message = "the agent starts slurmd with the new parameters", .kept_by = "record"};
     out.start = true;
     return out;
   }
 
   [[nodiscard]] Leaves gone() const {
-    std::string text = "Slurm does not have it any more";
-    if (shown_ != nullptr) text = "Slurm has another slurmd under this name, which is left alone";
+    std::string text = "Slurm does not have the node any more";
+    if (shown_ != nullptr) text = "Slurm has another slurmd under this name, and that record stays";
     Leaves out{.phase = Phase::kGone, .message = std::move(text), .kept_by = "clean", .stop = true};
     out.forget = node_.phase == Phase::kGone && (report_.left || agent_silent() || may_skip_host());
     if (!out.forget)
-      out.message += "; the host is cleaned up" + (report_.error.empty() ? "" : "; the agent reports: " + report_.error);
+      out.message += "; the agent cleans up the host" + (report_.error.empty() ? "" : "; the agent reports: " + report_.error);
     return out;
   }
 

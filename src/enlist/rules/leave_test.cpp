@@ -123,11 +123,12 @@ const std::vector<LeaveRow>& leave_table() {
          c.complete = false;
        },
        Phase::kStopping, "Slurm does not answer", "stop"},
-      {"Slurm was asked before the wish", [](Leave& c) { c.requested_at = kBegin - kTick; }, Phase::kDraining, "Slurm is asked",
-       ""},
-      {"this process has not seen the wish", [](Leave& c) { c.asked_at.reset(); }, Phase::kDraining, "Slurm is asked", ""},
+      {"Slurm was asked before the wish", [](Leave& c) { c.requested_at = kBegin - kTick; }, Phase::kDraining,
+       "Slurm has not reported the jobs on the node yet", ""},
+      {"this process has not seen the wish", [](Leave& c) { c.asked_at.reset(); }, Phase::kDraining,
+       "Slurm has not reported the jobs on the node yet", ""},
       {"the agent has not said what runs", [](Leave& c) { c.node.report.steps_known = false; }, Phase::kDraining,
-       "has not reported yet whether steps run", ""},
+       "has not reported yet whether job steps run", ""},
 
       // --- Two hosts use the key: the report may be that of the copy ---
       {"two hosts use its key", [](Leave& c) { c.two_hosts = "two hosts"; }, Phase::kStuck, "two hosts", ""},
@@ -136,7 +137,7 @@ const std::vector<LeaveRow>& leave_table() {
          c.two_hosts = "two hosts";
          c.record.state.flags.erase("DRAIN");
        },
-       Phase::kDraining, "Slurm is to drain it", "drain"},
+       Phase::kDraining, "Slurm has not drained it yet", "drain"},
       {"two hosts, and one has stopped slurmd",
        [](Leave& c) {
          c.stopped();
@@ -163,7 +164,7 @@ const std::vector<LeaveRow>& leave_table() {
          c.node.revoked = true;
          c.two_hosts = "two hosts";
        },
-       Phase::kDeleting, "its record in Slurm is deleted", "stop erase"},
+       Phase::kDeleting, "Slurm has not deleted its record yet", "stop erase"},
 
       // --- Draining ---
       {"in service",
@@ -171,22 +172,23 @@ const std::vector<LeaveRow>& leave_table() {
          c.record.state.flags.erase("DRAIN");
          c.record.reason.clear();
        },
-       Phase::kDraining, "Slurm is to drain it", "drain"},
-      {"at the gate", [](Leave& c) { c.record.reason = held(kGate); }, Phase::kDraining, "to drain it", "drain"},
+       Phase::kDraining, "Slurm has not drained it yet", "drain"},
+      {"at the gate", [](Leave& c) { c.record.reason = held(kGate); }, Phase::kDraining, "not drained it yet", "drain"},
       {"another program of ours drains it", [](Leave& c) { c.record.reason = "slurm-bridge: pods"; }, Phase::kDraining,
-       "to drain it", "drain"},
+       "not drained it yet", "drain"},
       {"somebody else drains it", [](Leave& c) { c.record.reason = "fan"; }, Phase::kStopping, "the agent stops slurmd",
        "stop"},
       {"it was to get other words before", [](Leave& c) { c.record.reason = held(kConfigures); }, Phase::kDraining,
-       "to drain it", "drain"},
+       "not drained it yet", "drain"},
       {"the reason is given",
        [](Leave& c) {
          c.record.reason = held(kConfigures);
          c.why = kConfigures;
        },
        Phase::kStopping, "the agent stops slurmd", "stop"},
-      {"another reason is given", [](Leave& c) { c.why = kConfigures; }, Phase::kDraining, "to drain it", "drain"},
-      {"being undrained", [](Leave& c) { c.record.state.flags.insert("UNDRAIN"); }, Phase::kDraining, "to drain it", "drain"},
+      {"another reason is given", [](Leave& c) { c.why = kConfigures; }, Phase::kDraining, "not drained it yet", "drain"},
+      {"being undrained", [](Leave& c) { c.record.state.flags.insert("UNDRAIN"); }, Phase::kDraining, "not drained it yet",
+       "drain"},
 
       // --- Waiting for the jobs and steps that Slurm or the host reports ---
       {"a job runs", [](Leave& c) { c.job("RUNNING"); }, Phase::kDraining, "jobs run there: 12", ""},
@@ -214,26 +216,26 @@ const std::vector<LeaveRow>& leave_table() {
        },
        Phase::kDraining, "12 (its nodes cannot be read)", ""},
       {"a job waits for it by name", [](Leave& c) { c.awaited(); }, Phase::kDraining,
-       "jobs wait for this node by its name, and Slurm would end them: 12", ""},
+       "pending jobs request this node by name, and Slurm would end them: 12", ""},
       {"a job waits for it by name, and slurmd is stopped",
        [](Leave& c) {
          c.stopped();
          c.awaited();
        },
-       Phase::kDraining, "by its name", "stop"},
+       Phase::kDraining, "by name", "stop"},
       {"other words: a job waits for it by name, and slurmd is stopped",
        [](Leave& c) {
          c.configures_stopped();
          c.awaited();
        },
-       Phase::kDraining, "by its name, and Slurm would end them: 12", ""},
+       Phase::kDraining, "by name, and Slurm would end them: 12", ""},
       {"it leaves while slurmd is stopped for other words",
        [](Leave& c) {
          c.configures_stopped();
          c.node.leaving.wanted = true;
          c.record.reason = held(kLeaves);
        },
-       Phase::kDeleting, "its record in Slurm is deleted", "stop erase"},
+       Phase::kDeleting, "Slurm has not deleted its record yet", "stop erase"},
       {"a reservation", [](Leave& c) { c.record.reservation = "maint"; }, Phase::kDraining, "active reservation maint", ""},
       {"steps on the host",
        [](Leave& c) {
@@ -254,13 +256,13 @@ const std::vector<LeaveRow>& leave_table() {
          c.record.state.flags.erase("DRAIN");
          c.record.reason.clear();
        },
-       Phase::kDraining, "Slurm is to drain it", "drain"},
+       Phase::kDraining, "Slurm has not drained it yet", "drain"},
       {"other words: it is kept from leaving",
        [](Leave& c) {
          c.configures();
          c.record.reason = held(kLeaves);
        },
-       Phase::kDraining, "Slurm is to drain it", "drain"},
+       Phase::kDraining, "Slurm has not drained it yet", "drain"},
       {"other words: a job runs",
        [](Leave& c) {
          c.configures();
@@ -288,7 +290,7 @@ const std::vector<LeaveRow>& leave_table() {
        Phase::kDraining, "start it", ""},
       {"other words: nothing runs there", [](Leave& c) { c.configures(); }, Phase::kStopping, "the agent stops slurmd", "stop"},
       {"other words: slurmd is stopped", [](Leave& c) { c.configures_stopped(); }, Phase::kDeleting,
-       "its record in Slurm is deleted", "stop erase"},
+       "Slurm has not deleted its record yet", "stop erase"},
       {"other words: the record is gone, by an answer from before the stop",
        [](Leave& c) {
          c.configures_stopped();
@@ -301,13 +303,14 @@ const std::vector<LeaveRow>& leave_table() {
          c.in_slurm = false;
          c.requested_at = kBegin + kTick;
        },
-       Phase::kStarting, "slurmd is started with its new words", "start"},
+       Phase::kStarting, "the agent starts slurmd with the new parameters", "start"},
 
       // --- Nothing runs on the node: stop slurmd, delete the record, clean up, forget ---
       {"nothing runs there", [](Leave&) {}, Phase::kStopping, "the agent stops slurmd", "stop"},
       {"the agent cannot stop slurmd", [](Leave& c) { c.node.report.error = "systemctl: no"; }, Phase::kStopping,
        "the agent reports: systemctl: no", "stop"},
-      {"slurmd is stopped", [](Leave& c) { c.stopped(); }, Phase::kDeleting, "its record in Slurm is deleted", "stop erase"},
+      {"slurmd is stopped", [](Leave& c) { c.stopped(); }, Phase::kDeleting, "Slurm has not deleted its record yet",
+       "stop erase"},
       {"the record is gone, by an answer from before the stop",
        [](Leave& c) {
          c.stopped();
@@ -322,7 +325,7 @@ const std::vector<LeaveRow>& leave_table() {
          c.kept_since = kBegin;
          c.requested_at = kBegin + kTick;
        },
-       Phase::kGone, "Slurm does not have it any more; the host is cleaned up", "stop"},
+       Phase::kGone, "Slurm does not have the node any more; the agent cleans up the host", "stop"},
       {"the host is clean",
        [](Leave& c) {
          c.stopped();
@@ -330,7 +333,7 @@ const std::vector<LeaveRow>& leave_table() {
          c.node.phase = Phase::kGone;
          c.node.report.left = true;
        },
-       Phase::kGone, "Slurm does not have it", "stop forget"},
+       Phase::kGone, "Slurm does not have the node", "stop forget"},
       {"the host cannot be cleaned up",
        [](Leave& c) {
          c.stopped();
@@ -338,7 +341,7 @@ const std::vector<LeaveRow>& leave_table() {
          c.node.phase = Phase::kGone;
          c.unheard();
        },
-       Phase::kGone, "Slurm does not have it", "stop forget"},
+       Phase::kGone, "Slurm does not have the node", "stop forget"},
       {"it never was in Slurm, and slurmd may run", [](Leave& c) { c.in_slurm = false; }, Phase::kStopping, "stops slurmd",
        "stop"},
       {"a record of somebody else",
@@ -348,7 +351,7 @@ const std::vector<LeaveRow>& leave_table() {
          c.record.state = {"MIXED", {}};
          c.job("RUNNING");
        },
-       Phase::kGone, "another slurmd under this name, which is left alone", "stop"},
+       Phase::kGone, "another slurmd under this name, and that record stays", "stop"},
       {"the record is back",
        [](Leave& c) {
          c.stopped();
@@ -407,7 +410,7 @@ const std::vector<LeaveRow>& leave_table() {
          c.unheard();
          c.in_slurm = false;
        },
-       Phase::kGone, "does not have it", "stop"},
+       Phase::kGone, "does not have the node", "stop"},
       {"revoked",
        [](Leave& c) {
          c.node.revoked = true;

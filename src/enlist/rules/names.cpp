@@ -26,7 +26,7 @@ std::string why_no_pool_name(std::string_view name) {
   if (dash != std::string_view::npos && std::ranges::all_of(name.substr(dash + 1), digit))
     return "must not end with \"-\" and a number, like the name of a node";
   // PartitionName=default sets the defaults of other partitions, and Nodes=all means every node of the cluster, in any case.
-  if (name == "default" || name == "all") return "is a word with a meaning of its own in slurm.conf";
+  if (name == "default" || name == "all") return "is a reserved word in slurm.conf";
   for (const slurm::Owner owner : {slurm::Owner::kOperator, slurm::Owner::kBridge, slurm::Owner::kEnlistment}) {
     if (slurm::conf::is_marker(owner, name))
       return "must not begin with \"" + slurm::conf::marker_name(owner, "") + "\", like a partition that marks a configuration";

@@ -124,8 +124,9 @@ core::Result<void> check_node_words(std::string_view words, const std::vector<st
     if (!has_key(read.settings, key)) continue;
     for (const std::string& release : releases) {
       if (release_number(release).value_or(*release_number(since)) < *release_number(since))
-        return core::fail(core::ErrorCode::kInvalid, std::string(key) + ": Slurm has it since " + std::string(since) +
-                                                         ", and here is " + shown(release) + "; remove it");
+        return core::fail(core::ErrorCode::kInvalid, std::string(key) + ": Slurm has this parameter since " +
+                                                         std::string(since) + ", but the release here is " + shown(release) +
+                                                         "; remove it");
     }
   }
   return {};

@@ -132,7 +132,7 @@ TEST(NodeWords, AreCheckedForTheReleasesThatMustKnowThem) {
   EXPECT_THAT(problem_of("State=IDLE"), HasSubstr("State: set by slurm-enlist"));
   EXPECT_THAT(problem_of("Gres='gpu:1'"), HasSubstr("single quote"));
   EXPECT_EQ(problem_of("Topology=default:s1", {"26.05.1", "24.11.5"}),
-            "Topology: Slurm has it since 25.05, and here is 24.11.5; remove it");
+            "Topology: Slurm has this parameter since 25.05, but the release here is 24.11.5; remove it");
   EXPECT_EQ(problem_of("Topology=default:s1", {""}), "") << "not known";
 }
 

@@ -88,7 +88,7 @@ class Reading {
  private:
   void include(const std::string& name, int depth) {
     if (name == kPoolFile) {
-      if (++pool_files_ == 2) problems_.push_back("Include " + name + ": it stands there twice; remove one of the lines");
+      if (++pool_files_ == 2) problems_.push_back("Include " + name + ": it is there twice; remove one of the lines");
       return;
     }
     if (name.ends_with("/" + std::string(kPoolFile))) {
@@ -233,7 +233,7 @@ void check_plugins(const Reading& reading, std::vector<std::string>& problems) {
   const std::string why_auth =
       "Hosts that join get a key for auth/slurm, never one of munge. A change of the authentication takes a restart of all "
       "daemons, "
-      "so that it is left to you";
+      "so you have to make it yourself";
   if (reading.last("AuthType") == nullptr)
     problems.push_back("AuthType is not set, and Slurm's default is auth/munge: set AuthType=auth/slurm. " + why_auth);
   check("AuthType", "auth/slurm", why_auth);
@@ -281,14 +281,15 @@ std::string marked(std::string text, std::string_view key_revision) {
 
 core::Result<void> check_partition_conf(std::string_view words) {
   if (std::ranges::any_of(words, [](char c) { return static_cast<unsigned char>(c) < ' ' && c != '\t'; }))
-    return core::fail(core::ErrorCode::kInvalid, "the words of a partition must be on one line, without control characters");
+    return core::fail(core::ErrorCode::kInvalid,
+                      "the parameters of a partition must be on one line, without control characters");
   conf::Conf line;
   std::string wrong;
   const auto add = [&](const std::string& problem) { wrong += (wrong.empty() ? "" : "; ") + problem; };
   std::vector<conf::Problem> problems = line.add_record("PartitionName", "x", words);
   const std::vector<conf::Setting>& settings = line.entries().front().settings;
   for (auto setting = settings.begin() + 1; setting != settings.end(); ++setting) {
-    if (same_word(setting->key, "PartitionName")) add("PartitionName: the partition is called like the pool; remove it");
+    if (same_word(setting->key, "PartitionName")) add("PartitionName: the partition has the name of the pool; remove it");
     if (same_word(setting->key, "Nodes")) add("Nodes: the nodes are those of the pool; remove it");
   }
   for (const conf::Problem& problem : problems) {

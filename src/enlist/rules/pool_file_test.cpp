@@ -34,7 +34,7 @@ TEST(PartitionConf, RefusesTheRestWithTheWord) {
   };
   EXPECT_THAT(error("Nodes=ALL"), HasSubstr("Nodes: the nodes are those of the pool"));
   EXPECT_THAT(error("nodes=ALL"), HasSubstr("remove it"));
-  EXPECT_THAT(error("partitionname=x"), HasSubstr("called like the pool"));
+  EXPECT_THAT(error("partitionname=x"), HasSubstr("has the name of the pool"));
   EXPECT_THAT(error("MaxTime=soon"), HasSubstr("MaxTime: \"soon\" is not a time"));
   EXPECT_THAT(error("MaxTme=1"), HasSubstr("did you mean MaxTime?"));
   EXPECT_THAT(error("Colour=red"), HasSubstr("Colour: not a known parameter of PartitionName. Known parameters: AllocNodes, "));

@@ -110,7 +110,7 @@ std::string not_loaded(const Node& node, const std::string& revision) {
     return "its agent does not have the key file of this phase yet" + (report.error.empty() ? "" : ": " + report.error);
   }
   if (report.key_loaded == revision) return "";
-  return "it has the key file; its slurmd has not loaded it yet, or its agent is too old to tell";
+  return "it has the key file; its slurmd has not loaded it yet, or its agent is too old to report this";
 }
 
 bool exempt(const RotationInput& in, const Node& node) {
@@ -175,8 +175,8 @@ void leave_phase(const RotationInput& in, Rotating& out) {
   }
   // If the clock was set back to before the refusal, there is no wait.
   if (state.try_at > in.now && in.now >= state.refused_at) {
-    out.waits = fmt::format("slurmctld refused to load the next phase ({}); it is tried again at {}", state.refusal,
-                            core::format_rfc3339(state.try_at));
+    out.waits = fmt::format("slurmctld refused to load the next phase ({}); the coordinator tries it again at {}",
+                            state.refusal, core::format_rfc3339(state.try_at));
     out.look_again = state.try_at - in.now;
     return;
   }
@@ -186,14 +186,14 @@ void leave_phase(const RotationInput& in, Rotating& out) {
   if (expires) {
     const core::MonoTime due = in.settled_since.value_or(in.mono) + lifetime;
     if (in.mono < due) {
-      out.waits = fmt::format("what was signed until now expires within {} s",
+      out.waits = fmt::format("tokens and credentials that were signed before expire within {} s",
                               std::chrono::duration_cast<std::chrono::seconds>(lifetime).count());
       out.look_again = due - in.mono;
       return;
     }
   }
   if (const auto jobs = jobs_with_keys(in); !jobs.empty()) {
-    out.waits = "jobs keep the keys that they began with (--stepmgr): " + named_jobs(jobs);
+    out.waits = "jobs keep the keys with which they started (--stepmgr): " + named_jobs(jobs);
     out.look_again = 5s;
     return;
   }
@@ -211,7 +211,7 @@ void step_back(const RotationInput& in, Rotating& out) {
   const bool stays = in.state.phase == RotationPhase::kRetire || in.state.phase == RotationPhase::kReturn ||
                      (in.state.phase == RotationPhase::kSpread && in.state.signed_anew);
   if (stays) {
-    out.waits = fmt::format("slurmctld refused to load the file: {}; it is tried again at {}", in.refused->second,
+    out.waits = fmt::format("slurmctld refused to load the file: {}; the coordinator tries it again at {}", in.refused->second,
                             core::format_rfc3339(in.next_try));
     return;
   }
@@ -272,8 +272,8 @@ Rotating judge_rotation(const RotationInput& in) {
   if (!is_content(keys, wanted)) {
     if (!may_replace(keys, state)) {
       out.problem = fmt::format(
-          "somebody else has changed the keys beside slurm.conf, and nothing is overwritten. Restore {} of the phase {}, or "
-          "end the rotation with --abandon, which leaves the file as it is",
+          "somebody else has changed the keys beside slurm.conf, and the coordinator does not overwrite them. Restore {} of "
+          "the phase {}, or end the rotation with --abandon, which does not change the file",
           kJwksFile, to_string(state.phase));
     } else if (!state.revision.empty() || unexpected_sign(keys, state)) {
       // Somebody has replaced the file, and daemons may have loaded the replacement. So the phase begins again.
@@ -320,9 +320,10 @@ Rotating judge_rotation(const RotationInput& in) {
   }
   if (!in.loaded) {
     const std::vector<std::string> starting = jobs_that_start(*in.slurm);
-    out.waits = "slurmctld is to load the file: see also slurm-enlist pool list";
+    out.waits = "slurmctld has not loaded the file yet: see also slurm-enlist pool list";
     if (!starting.empty())
-      out.waits = "slurmctld is to load the file, which would cut short the jobs that are starting: " + named_jobs(starting);
+      out.waits = "slurmctld has not loaded the file yet, because that would cut short the jobs that are starting: " +
+                  named_jobs(starting);
     return out;
   }
   out.settled = true;
@@ -334,11 +335,12 @@ core::Result<Rotation> abandoned(const Rotation& state, const core::Result<KeySe
   if (state.phase == RotationPhase::kEnded) return core::fail(ErrorCode::kConflict, "no rotation runs");
   if (!keys && keys.error().code == ErrorCode::kUnavailable) return std::unexpected(keys.error());
   if (!keys || is_foreign(*keys, state))
-    return ended(state, "it was abandoned; the keys beside slurm.conf stay as somebody left them", now);
+    return ended(state, "it was abandoned; somebody else has changed the keys beside slurm.conf, and they stay as they are",
+                 now);
   if (state.phase == RotationPhase::kRetire) {
     return core::fail(
         ErrorCode::kConflict,
-        "the old key is not there any more; let the rotation end, and begin another one if the new key is not wanted");
+        "the old key does not exist any more; let the rotation end, and start another one if you do not want the new key");
   }
   Rotation out = state;
   out.abandoned = true;

@@ -424,7 +424,7 @@ TEST(RotationTest, HostsWithoutTheKeyAreNotWaitedFor) {
   site.agents_load = false;
   site.begin();
   site.go();
-  ASSERT_EQ(site.look().hosts.size(), 1U) << "its slurmd gets other words, and starts again";
+  ASSERT_EQ(site.look().hosts.size(), 1U) << "its slurmd gets new parameters, and starts again";
   EXPECT_EQ(site.look().hosts[0].host, "gpu-2");
   site.nodes["gpu-2"].leaving.wanted = true;
   site.go();

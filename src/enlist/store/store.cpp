@@ -143,7 +143,7 @@ class Database {
         return fail(ErrorCode::kUnavailable,
                     fmt::format("{}: another process has it open. Does a coordinator run already?", file_.string()));
       case SQLITE_NOTADB:
-        return invalid("is no SQLite file");
+        return invalid("is not an SQLite file");
       case SQLITE_CORRUPT:
         return invalid("is damaged: restore it from a backup");
       default:

@@ -271,7 +271,7 @@ TEST_F(StoreTest, FilesOfOthersAndOfNewerVersionsAreRefused) {
   refused("is a file of another program");
   EXPECT_EQ(mode(file), 0644U) << "it is not touched";
   std::ofstream(file) << std::string(4096, 'x');
-  refused("is no SQLite file");
+  refused("is not an SQLite file");
   fs::remove(file);
   std::ofstream(file).close();
   EXPECT_TRUE(open()) << "an empty file is what a crash at the first start leaves";

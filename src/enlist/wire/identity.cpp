@@ -47,7 +47,7 @@ core::Result<std::optional<std::string>> read_file(const fs::path& path, bool se
   if (!file && errno == ENOENT) return std::nullopt;
   struct stat about {};
   if (!file || fstat(file.get(), &about) != 0) return system_failure(ErrorCode::kInvalid, path);
-  if (!S_ISREG(about.st_mode)) return fail(ErrorCode::kInvalid, path.string() + ": is no regular file");
+  if (!S_ISREG(about.st_mode)) return fail(ErrorCode::kInvalid, path.string() + ": is not a regular file");
   if (secret && (about.st_mode & 077U) != 0) {
     return fail(ErrorCode::kInvalid, fmt::format("{}: has mode {:04o}, must be 0600: other users may have read the key",
                                                  path.string(), about.st_mode & 07777U));

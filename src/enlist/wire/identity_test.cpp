@@ -110,7 +110,7 @@ TEST_F(IdentityTest, WhatIsThereIsNeverOverwritten) {
   refused("there is no certificate");
   fs::remove(folder / "host.crt");
   fs::create_directory(folder / "host.crt");
-  refused("host.crt: is no regular file");
+  refused("host.crt: is not a regular file");
 }
 
 TEST_F(IdentityTest, AKeyThatOthersCanReadIsRefused) {
