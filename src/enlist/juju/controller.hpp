@@ -119,7 +119,7 @@ void forget_staying(const Event& event, const std::vector<ComputeRelation>& rela
 [[nodiscard]] std::optional<core::Duration> silent_for(const std::string& unit, const std::optional<slurm::Node>& record,
                                                        core::MonoTime now, ControllerMemory& memory);
 /// Reports whether Slurm has lacked the record of a departed unit for so long that slurmctld has saved its deletion
-/// (kSavedAfter in enlist/rules/leave.hpp). Stores since when in ControllerMemory::absent. `lacks`: Slurm lacks it now.
+/// (kSavedAfter in enlist/rules/leave.hpp). Stores the start in ControllerMemory::absent. `lacks`: Slurm lacks the record now.
 [[nodiscard]] bool is_forgotten(const std::string& unit, bool lacks, core::MonoTime now, ControllerMemory& memory);
 
 // --- What the applications get ---
