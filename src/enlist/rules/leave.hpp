@@ -18,8 +18,8 @@
 
 namespace enlist {
 
-/// The holds of a node that leaves, of a node that is restarted with other parameters, and of a silent node. If the node stays
-/// after all, it is resumed once it is confirmed, like a node at the gate.
+/// The holds (slurm/holds.hpp) of a node that leaves, of one that is restarted with other parameters, and of a silent one. If
+/// such a node stays after all, it is resumed once it is confirmed, like a node at the gate.
 inline constexpr std::string_view kLeaves = "leaving", kConfigures = "configuring", kUnheard = "silent";
 
 /// Reports whether the reason contains a hold of slurm-enlist: kGate, kLeaves, kConfigures or kUnheard. It may contain other

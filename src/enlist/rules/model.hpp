@@ -144,7 +144,7 @@ struct Node {
   Report report{};  ///< The last report; empty before the first.
   /// The Report::instance_id that was confirmed last; "": none yet. If it is set, a missing record in Slurm means kLost.
   std::string confirmed{};
-  /// The boot of the host (Report::boot_id) in which the gate was last closed, or the check had passed.
+  /// The last boot of the host (Report::boot_id) in which the gate was closed or the check has passed; "": none yet.
   std::string gate_boot{};
   Phase phase = Phase::kPending;
   std::string message{};  ///< Why the node is in this phase: one line for people.

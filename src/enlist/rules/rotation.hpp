@@ -55,7 +55,7 @@ struct Rotation {
   std::string old_signer;
   KeyId fresh{};  ///< The new key. Its print is "" until the coordinator has read a file with this key.
   core::WallTime began{};
-  core::WallTime since{};        ///< When this phase began. Later than any earlier phase, even if the clock was set back.
+  core::WallTime since{};        ///< When this phase began: later than every earlier phase, even if the clock was set back.
   std::string revision{};        ///< The revision of the key file of this phase. "": the file was not read yet.
   std::string mark{};            ///< The revision of the key file that the pool file contains, for slurmctld to load.
   std::string former_mark{};     ///< `mark` before the rotation.
