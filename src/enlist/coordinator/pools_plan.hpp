@@ -5,7 +5,7 @@
 // - Before the file is written, the new content and the content that slurmctld last accepted are stored. If the process
 //   crashes after that and before the file is written, the next process writes the file.
 // - A changed file is written only while Slurm answers, and slurmctld is reconfigured right after. So a file that slurmctld
-//   may refuse is on the disk only briefly: every Slurm command reads the file, and so does a slurmctld that starts.
+//   possibly refuses is on the disk only briefly: every Slurm command reads the file, and so does a slurmctld that starts.
 // - If slurmctld refuses the file, the accepted content is written back at once. While slurmctld does not answer, the offered
 //   file stays: slurmctld may have loaded it, and would otherwise end the jobs that run or wait in a partition that only the
 //   offered file has. If somebody edits the file meanwhile, for example because slurmctld exits with the offered one, the
