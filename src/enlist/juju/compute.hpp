@@ -1,7 +1,7 @@
 // What the charm `slurmd` decides in each hook: what its leader publishes, and when slurmd is started or reloaded on the unit's
 // machine. Pure.
 //
-// Each hook plans from the current state, whatever its event is, because Juju may merge or omit events. A hook does nothing if
+// Each hook plans from the current state, whatever its event is, because Juju can merge or omit events. A hook does nothing if
 // nothing has changed. A hook stops a running slurmd only when Slurm no longer has its node.
 //
 // Folder src/enlist/juju: the charms of Juju. Uses enlist/agent, enlist/coordinator and enlist/host. The plans (compute,
