@@ -21,7 +21,7 @@ inline constexpr core::Duration kSilentAfter{120'000};
 struct Judged {
   Phase phase = Phase::kPending;  ///< kEnlisted and kReady: the slurmd of the report is confirmed.
   std::string message;  ///< The cause of the phase: one line for people, the same as long as nothing changes. "": none.
-  /// The node is confirmed and responds, its check has passed, and only our hold drains it. The snapshot may be seconds old, so
+  /// The node is confirmed and responds, its check has passed, and only our hold drains it. The snapshot can be seconds old, so
   /// the act that opens the node checks its reason again.
   bool open_gate = false;
   /// The node must be drained by our gate: the host has booted since its check passed, the check has not passed again, and
