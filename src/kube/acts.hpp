@@ -32,9 +32,9 @@
 
 namespace kube {
 
-/// Creates an object that must not exist. If an object of that name exists, the outcome is AlreadyExists. Exception: a live
-/// read shows that an earlier attempt of ours created this object. The object is then not being deleted, and has the same
-/// controller owner (if any) and all our labels.
+/// Creates an object that must not exist. If an object of that name exists, the outcome is AlreadyExists. Exception: the act
+/// succeeds if a live read shows that an earlier attempt of ours created the object. This is so if the object is not being
+/// deleted, and has the same controller owner (if any) and all our labels.
 struct Create final : plan::Act {
   Create(Resource of, core::Json body) : resource(std::move(of)), object(std::move(body)) {}
   Resource resource;

@@ -35,7 +35,7 @@ class BeastTransport final : public HttpTransport {
   /// Errors beyond those of HttpTransport: kInvalid (malformed request or certificate), kInternal (the reply exceeds its limit
   /// or the budget). If a request on a kept connection fails before any byte of its reply has arrived, it is sent once more on
   /// a new connection, provided that nothing of it was sent or its method is idempotent (GET, HEAD, OPTIONS, PUT, DELETE). If
-  /// it times out instead, it is not sent again, and kept connections that carry no request are closed.
+  /// no byte has arrived when it times out, it is not sent again, and all kept connections that carry no request are closed.
   RequestId send(HttpRequest request, Done done) override;
   RequestId stream(HttpRequest request, StreamHandler handler) override;
   void cancel(RequestId id) override;

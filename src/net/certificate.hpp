@@ -45,7 +45,7 @@ core::Result<SelfSigned> make_self_signed(std::string_view common_name, std::str
 /// Returns the SHA-256 of the public key (DER of SubjectPublicKeyInfo) of the first certificate of a PEM text, as 64 lower-case
 /// hexadecimal digits. Error: kInvalid if there is no certificate.
 core::Result<std::string> fingerprint_of(std::string_view cert_pem);
-/// Returns the fingerprint of OpenSSL's X509. Private to this folder.
+/// Returns the same fingerprint for a certificate that OpenSSL has parsed. Private to this folder.
 std::string fingerprint_of(const x509_st& cert);
 
 /// Checks that the private key belongs to the first certificate. Error: kInvalid, which describes the problem.

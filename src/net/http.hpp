@@ -71,8 +71,8 @@ struct StreamHandler {
   std::function<void(core::Result<void>)> on_end{};
 };
 
-/// One HTTP endpoint (scheme, host, port, TLS). Errors: kUnavailable if the server cannot have carried out the request (no
-/// connection, nothing sent), kUnknownOutcome if it may have (sent, no complete reply). HTTP statuses are not errors here.
+/// One HTTP endpoint (scheme, host, port, TLS). Errors: kUnavailable if the server cannot have carried out the request (nothing
+/// was sent), kUnknownOutcome if it possibly has (sent, but no complete reply). HTTP statuses are not errors here.
 class HttpTransport {
  public:
   using RequestId = std::uint64_t;

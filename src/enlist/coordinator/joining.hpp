@@ -61,8 +61,8 @@ struct Joined {
 [[nodiscard]] core::Result<Changes> make_token(const Contents& now, const std::string& digest, const Token& token,
                                                core::WallTime at);
 
-/// Returns what the agent of the node must bring about. Errors: those of `facts` and `key_revision`; kInvalid if there is no
-/// such pool, or if the parameters for --conf cannot be merged.
+/// Returns what the agent of the node must bring about. Errors: those of `facts` and `key_revision`; kInvalid if the node's
+/// pool does not exist, or if the parameters for --conf of the pool and the node cannot be merged.
 [[nodiscard]] core::Result<Desired> desired_of(const Contents& now, const Node& node, const core::Result<SlurmFacts>& facts,
                                                const core::Result<std::string>& key_revision);
 

@@ -14,14 +14,14 @@
 
 namespace enlist {
 
-/// Requests that all these nodes leave. Errors: kNotFound, with the names that no node has; kInvalid (no names). Then no node
-/// leaves.
+/// Requests that all these nodes leave. After an error, nothing has changed. Errors: kNotFound, with the names that no node
+/// has; kInvalid (no names).
 [[nodiscard]] core::Result<Changes> leave(const Contents& now, const std::vector<std::string>& nodes, bool force,
                                           core::WallTime at);
 
 /// Cancels the request that a node leaves, or if there is none, the request to restart it with other parameters. Errors:
-/// kNotFound; kInvalid (no names); kConflict if the host of one of the nodes may have stopped slurmd, or if its pool is being
-/// removed.
+/// kNotFound; kInvalid (no names); kConflict if the host of one of the nodes may have stopped slurmd, or if the pool of one of
+/// the nodes is being removed.
 [[nodiscard]] core::Result<Changes> keep(const Contents& now, const std::vector<std::string>& nodes);
 
 /// Revokes the keys of nodes, so that the coordinator refuses their agents, and deletes all tokens of their pools. Errors:

@@ -79,7 +79,7 @@ struct ForgetDeparted final : plan::Act {
   std::string node;
 };
 
-/// Returns a node that has left as it is remembered: it leaves, and no host speaks for it.
+/// Returns the record for a node that has left (departed.hpp). It has a request to leave, and kDepartedKey in place of the key.
 [[nodiscard]] Node departed(const Node& left);
 
 struct NodeObserved {
@@ -100,7 +100,7 @@ struct NodeObserved {
   std::string two_hosts{};  ///< Boots::two_hosts.
   // If `node` is nullopt and the node is a departed one (departed.hpp):
   std::optional<Node> departed{};
-  std::optional<core::MonoTime> absent_since{};  ///< Since when Slurm lacks the record. nullopt: Slurm has it, or is unknown.
+  std::optional<core::MonoTime> absent_since{};  ///< Since when Slurm lacks the record. nullopt: not missing, or unknown.
 };
 
 /// Returns the input of judge_leave() for a node that leaves or is restarted with other parameters. Requires `observed.node`.

@@ -2,10 +2,10 @@
 //
 // The rollout works as in slurm/rollout/rollout.hpp. The plan adds:
 //
-// - Before the file is written, the new content and the content that slurmctld last accepted are stored. So after a crash
-//   between the two writes, the file is written again.
+// - Before the file is written, the new content and the content that slurmctld last accepted are stored. If the process
+//   crashes after that and before the file is written, the next process writes the file.
 // - A changed file is written only while Slurm answers, and slurmctld is reconfigured right after. So a file that slurmctld
-//   may refuse is on the disk only briefly: every Slurm command reads the file, and so does a slurmctld that starts.
+//   possibly refuses is on the disk only briefly: every Slurm command reads the file, and so does a slurmctld that starts.
 // - If slurmctld refuses the file, the accepted content is written back at once. While slurmctld does not answer, the offered
 //   file stays: slurmctld may have loaded it, and would otherwise end the jobs that run or wait in a partition that only the
 //   offered file has. If somebody edits the file meanwhile, for example because slurmctld exits with the offered one, the
@@ -15,7 +15,7 @@
 // - A reconfigure waits while jobs are starting, at most slurm::rollout::kPrologLimit. If only the revision of the auth key has
 //   changed, it waits without a limit.
 // - A partition in which Slurm has jobs is not removed, because slurmctld would end the jobs. All changes wait until these
-//   jobs have ended. This also protects partitions that only the file on the disk has, or only a loaded file that is unknown.
+//   jobs have ended. This also protects a partition that is only in the file on the disk, or only in an unknown loaded file.
 // - The partition of a pool that is being removed first accepts no new jobs. When slurmctld has loaded that, and no job runs or
 //   waits in the partition, the nodes of the pool leave. After the record of the last node, the record of the pool is deleted,
 //   and then its lines are removed from the file.
@@ -46,7 +46,7 @@ namespace enlist {
 inline constexpr core::Duration kQuiet{1000};
 inline constexpr core::Duration kQuietLimit{5000};
 
-/// The times of the first and of the last change of the pools that is not in the offered file yet.
+/// When the pools first and last changed. Only changes that the offered file does not contain yet count.
 struct Edits {
   core::MonoTime first, last;
 };
@@ -57,7 +57,7 @@ struct PoolsObserved {
   std::map<std::string, Pool> pools{};
   std::string key_mark{};                         ///< key_mark_of(): the revision of the auth key for the pool file.
   std::optional<core::Json> state{}, problems{};  ///< The values kRolloutValue and kProblemsValue of the store.
-  std::optional<Edits> edits{};                   ///< nullopt: this process has seen no change that is not offered yet.
+  std::optional<Edits> edits{};                   ///< nullopt: the offered file has all changes that this process has seen.
   /// The pool file as it was last read. nullopt: there is no file. Error: the file cannot be read.
   core::Result<std::optional<std::string>> file = std::optional<std::string>();
   slurm::SnapshotPtr slurm{};

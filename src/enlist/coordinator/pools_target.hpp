@@ -20,7 +20,7 @@ class FileTarget final : public plan::Target {
  public:
   using Content = core::Result<std::optional<std::string>>;
 
-  /// Calls `on_look` after each reading of the file. The gate of a write waits for such a reading. `changed` is false if the
+  /// Calls `on_look` after each reading of the file. The gate of a write waits for a later reading. `changed` is false if the
   /// reading has the same result as the one before. `host` is used on other threads. The loop must not run any more after the
   /// target is destroyed.
   FileTarget(core::Loop& loop, Store& store, Host& host, std::filesystem::path file, std::function<void(bool changed)> on_look);

@@ -109,9 +109,9 @@ class Server {
   SlurmRequests slurm_requests_;
   Callbacks callbacks_;
   std::map<std::string, Waiter> waiters_;  ///< By the name of the node.
-  core::MonoTime second_began_;            ///< When the second began in which failures_ are counted.
+  core::MonoTime second_began_;            ///< The start of the second to which failures_ belongs.
   int failures_ = 0;                       ///< The number of wrong tokens in this second.
-  core::MonoTime minute_began_;            ///< When the minute began for which refused_ is.
+  core::MonoTime minute_began_;            ///< The start of the minute to which refused_ belongs.
   std::set<std::string> refused_;          ///< The keys whose refusal was logged in this minute.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

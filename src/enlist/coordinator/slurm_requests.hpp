@@ -28,9 +28,9 @@ class SlurmRequests {
   /// Resumes a node, whoever has drained it or set it down. Errors: those of drain().
   void resume(const std::string& node, Done<void> done);
   /// Lists the jobs of Slurm and cancels those that run on the nodes. A job that also runs on other nodes ends there too.
-  /// `done` gets an object for each: "job", "name", "user", "partition", "nodes", and "error" if the job could not be
-  /// cancelled. Leaves out completing jobs. Error: kUnavailable, also if the nodes of a job cannot be read: then no job is
-  /// ended.
+  /// `done` gets a list with an object for each of these jobs: "job", "name", "user", "partition", "nodes", and "error" if the
+  /// job could not be cancelled. Leaves out completing jobs. Error: kUnavailable, also if the nodes of a job cannot be read:
+  /// then no job is cancelled.
   void end_jobs(std::set<std::string> nodes, Done<core::Json> done);
 
  private:

@@ -1,6 +1,6 @@
-// The machine for the agent, the coordinator and the charms: programs, files and services. The functions block, so that a
-// program with a loop calls them on other threads (core::Loop::offload). Only supervise() and Supervised run on the loop's
-// thread.
+// The machine for the agent, the coordinator and the charms: programs, files and services. The functions block, so a program
+// with a loop calls them on other threads (core::Loop::offload). Exception: supervise() and the functions of Supervised are
+// called on the loop's thread.
 //
 // Folder src/enlist/host: the only place of src/enlist that starts programs, or that writes files other than the store and the
 // keys of enlist/wire/identity.hpp.
@@ -78,8 +78,8 @@ struct ServiceState {
   std::string image{};
   /// Somebody has removed a file of the service manager that start() has written. prepare() writes it again.
   bool file_missing = false;
-  /// The environment of the process names a slurm.key and no slurm.jwks. A configless slurmd sets it so when it finds a
-  /// slurm.key. slurmd then reads only this file, even after a reload (fetch_config.c of Slurm, 24.11 to 26.05).
+  /// The environment of the process names a slurm.key and no slurm.jwks. A configless slurmd that finds a slurm.key
+  /// adds the name itself, and then reads only this file, even after a reload (fetch_config.c of Slurm, 24.11 to 26.05).
   bool keeps_plain_key = false;
   friend bool operator==(const ServiceState&, const ServiceState&) = default;
 };

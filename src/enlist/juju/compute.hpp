@@ -1,7 +1,7 @@
 // What the charm `slurmd` decides in each hook: what its leader publishes, and when slurmd is started or reloaded on the unit's
 // machine. Pure.
 //
-// Each hook plans from the current state, whatever its event is, because Juju may merge or omit events. A hook does nothing if
+// Each hook plans from the current state, whatever its event is, because Juju can merge or omit events. A hook does nothing if
 // nothing has changed. A hook stops a running slurmd only when Slurm no longer has its node.
 //
 // Folder src/enlist/juju: the charms of Juju. Uses enlist/agent, enlist/coordinator and enlist/host. The plans (compute,
@@ -69,15 +69,15 @@ struct ComputePlan {
   bool write_key = false;         ///< The shared key must be written, and the charm's key in the other file be removed.
   std::optional<Launch> start{};  ///< slurmd must be started with these arguments. They include the instance id.
   bool reload = false;
-  /// Why slurmd cannot run, as it was before this plan is carried out. nullopt: there is no obstacle.
+  /// Why slurmd cannot run. If this is set, the plan writes no key, and neither starts nor reloads slurmd. nullopt: it can run.
   std::optional<Status> obstacle{};
   /// Why the leader publishes nothing. slurmd can run in spite of it.
   std::optional<Status> not_published{};
 };
 [[nodiscard]] ComputePlan plan_compute(const ComputeSeen& seen);
 
-/// Returns the unit's own settings after the action node-config: `words`, the settings that the action gives, added to those
-/// that the unit has, or without them if `reset`. Error: kInvalid with the setting with which slurmd would not start.
+/// Returns the unit's own settings after the action node-config: the former settings (none if `reset`), overridden by `words`,
+/// the settings that the action gives. Error: kInvalid with the setting with which slurmd would not start.
 [[nodiscard]] core::Result<std::string> own_conf(const ComputeSeen& seen, std::string_view words, bool reset);
 
 /// What is needed to make slurmd run with other settings of its own.

@@ -42,11 +42,11 @@ struct ControllerMemory {
   std::string accepted{};  ///< The text of the pool file with which slurmctld runs; "": not known.
   std::string refused{};   ///< The text of the pool file that slurmctld has refused; "": none.
   std::string reason{};    ///< Why slurmctld has refused that file.
-  /// Maps the ids of relations to their applications. When a relation ends, Juju may no longer name its application.
+  /// Maps the ids of relations to their applications. When a relation ends, Juju sometimes no longer names its application.
   std::map<std::string, std::string> relations{};
   /// Maps the applications whose partitions are being removed to the ids of their relations.
   std::map<std::string, std::string> removing{};
-  /// Maps the units of slurmd that have departed, and whose records Slurm may still have, to the ids of their relations.
+  /// Maps the units of slurmd that have departed, and whose records Slurm might still have, to the ids of their relations.
   std::map<std::string, std::string> departed{};
   /// Maps departed units whose slurmd is silent to the time when that was first seen, in milliseconds of the monotonic clock.
   std::map<std::string, std::int64_t> silent{};
@@ -100,7 +100,7 @@ struct PartitionsPlan {
 [[nodiscard]] core::Result<PartitionsPlan> plan_partitions(const PartitionsSeen& seen);
 
 /// Reports whether the error output of a failed `scontrol reconfigure` shows that slurmctld still runs with the former file. If
-/// not, for example after a lost answer, slurmctld may run with the new file.
+/// not, for example after a lost answer, slurmctld possibly runs with the new file.
 [[nodiscard]] bool tells_refusal(std::string_view said);
 
 // --- Units that are gone ---
@@ -111,7 +111,7 @@ struct PartitionsPlan {
 /// Adds the unit that departs with this event to ControllerMemory::departed.
 void note_departure(const Event& event, ControllerMemory& memory);
 /// Removes units that stay from ControllerMemory::departed: units that are in their relation, and units whose application has
-/// another relation now. `units`: the units of each relation, by its id. Juju may still list the unit that departs now.
+/// another relation now. `units`: the units of each relation, by its id. Juju can still list the unit that departs now.
 void forget_staying(const Event& event, const std::vector<ComputeRelation>& relations,
                     const std::map<std::string, std::vector<std::string>>& units, ControllerMemory& memory);
 /// Returns for how long the slurmd of a departed unit has been silent; nullopt: it is not silent, or nobody knows. Stores the
@@ -119,7 +119,7 @@ void forget_staying(const Event& event, const std::vector<ComputeRelation>& rela
 [[nodiscard]] std::optional<core::Duration> silent_for(const std::string& unit, const std::optional<slurm::Node>& record,
                                                        core::MonoTime now, ControllerMemory& memory);
 /// Reports whether Slurm has lacked the record of a departed unit for so long that slurmctld has saved its deletion
-/// (kSavedAfter in enlist/rules/leave.hpp). Stores since when in ControllerMemory::absent. `lacks`: Slurm lacks it now.
+/// (kSavedAfter in enlist/rules/leave.hpp). Stores the start in ControllerMemory::absent. `lacks`: Slurm lacks the record now.
 [[nodiscard]] bool is_forgotten(const std::string& unit, bool lacks, core::MonoTime now, ControllerMemory& memory);
 
 // --- What the applications get ---

@@ -18,7 +18,7 @@ struct Event {
   std::string remote_app{};      ///< The application at the other end of that relation; "": not known.
   std::string departing_unit{};  ///< In relation-departed: the unit that departs.
 
-  /// Reports whether the relation ends with this event. Juju may still list the relation.
+  /// Reports whether the relation ends with this event. Juju can still list the relation then.
   [[nodiscard]] bool breaks(std::string_view relation) const {
     return name.ends_with("-relation-broken") && relation_id == relation;
   }

@@ -51,7 +51,7 @@ class HookTools {
   /// Sets keys in the databag of our own application. Only the leader may do so.
   virtual core::Result<void> publish(const std::string& relation, const Databag& databag) = 0;
 
-  // Only while an action runs.
+  // The next three functions work only while an action runs.
 
   virtual core::Result<core::Json> action_parameters() = 0;
   /// Sets the results of the action. Keys consist of lower-case letters and hyphens.

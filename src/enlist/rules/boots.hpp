@@ -15,7 +15,7 @@ namespace enlist {
 /// How long a node counts as used by two hosts after the last report that shows it. Each agent reports at least every 30 s.
 inline constexpr core::Duration kTwoHostsFor{120'000};
 
-/// The boots of which agents have reported with the key of one node. A host gets a new boot id at each boot, and never gets an
+/// The boots that agents have reported with the key of one node. A host gets a new boot id at each boot, and never gets an
 /// earlier one again. So if an earlier boot id is reported again after another one, two hosts use the key.
 class Boots {
  public:

@@ -11,7 +11,7 @@
 
 namespace enlist {
 
-/// The hold of the gate. A node registers with it as drained, and is resumed after it was confirmed.
+/// The hold (slurm/holds.hpp) of the gate. A node registers as drained with this hold, and is resumed once it is confirmed.
 inline constexpr std::string_view kGate = "joining";
 
 /// A node is silent if its agent has not reported for this long, and Slurm has no record of the node or shows it as not
@@ -21,7 +21,7 @@ inline constexpr core::Duration kSilentAfter{120'000};
 struct Judged {
   Phase phase = Phase::kPending;  ///< kEnlisted and kReady: the slurmd of the report is confirmed.
   std::string message;  ///< The cause of the phase: one line for people, the same as long as nothing changes. "": none.
-  /// The node is confirmed and responds, its check has passed, and only our hold drains it. The snapshot may be seconds old, so
+  /// The node is confirmed and responds, its check has passed, and only our hold drains it. The snapshot can be seconds old, so
   /// the act that opens the node checks its reason again.
   bool open_gate = false;
   /// The node must be drained by our gate: the host has booted since its check passed, the check has not passed again, and
@@ -36,8 +36,8 @@ struct Judged {
   bool register_again = false;
 };
 
-/// Returns in which CPUs or memory Slurm's record differs from Report::conf, in one line; "": in none. Ignores a difference of
-/// one percent of the memory: a host may have some MiB more or less after an update of its kernel.
+/// Returns how the CPUs or the memory in Slurm's record differ from Report::conf, in one line; "": they do not. Ignores up to
+/// one percent of the memory, because a host can have some MiB more or less after an update of its kernel.
 [[nodiscard]] std::string differs_from_conf(const slurm::Node& record, const Report& report);
 
 /// True if the agent has reported since the host joined. The join itself sets only the hostname and the Slurm version.
@@ -52,7 +52,7 @@ struct JudgeInput {
   std::optional<core::MonoTime> running_since;
   /// When slurmd last registered again because of Judged::register_again. nullopt: not since running_since.
   std::optional<core::MonoTime> registered_at{};
-  int registered = 0;  ///< How often slurmd has registered again since the node was last confirmed. Includes running_since.
+  int registered = 0;  ///< How often slurmd has registered again at running_since or later.
   /// When the coordinator's process first saw this value of Report::started. nullopt: just now.
   std::optional<core::MonoTime> started_at{};
   /// When the agent last reported to this process of the coordinator. nullopt: never, and the node does not count as silent. A
@@ -68,8 +68,8 @@ struct JudgeInput {
 
 /// Returns the phase of the node. The node is confirmed if Slurm's record has the instance id of the report, the pool among its
 /// features and its partitions, at least the CPUs and the memory of Report::conf, and not the state INVALID_REG. If the record
-/// shows an earlier start of slurmd than the report, it confirms only a ready node until `refused_after` is over. After that it
-/// confirms any node, with a message, because the clock of the host may have been set.
+/// shows an earlier start of slurmd than the report, the record confirms only a ready node until `refused_after` is over. After
+/// that it confirms any node, with a message, because the clock of the host has possibly been set.
 [[nodiscard]] Judged judge(const JudgeInput& input);
 
 /// Returns a number that grows by one with each major release of Slurm. `version`: such as "26.05.1". nullopt: it cannot be

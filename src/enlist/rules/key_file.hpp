@@ -44,7 +44,7 @@ struct KeySet {
 struct KeyChange {
   std::vector<std::string> kids;  ///< All keys of the changed file.
   std::string signer;
-  std::string fresh_kid{};  ///< The key that is created if the file does not have it. "": none.
+  std::string fresh_kid{};  ///< The kid of a key to create if the file lacks it. "": none.
   std::string note{};       ///< A text in the file that Slurm ignores. "": none.
   friend bool operator==(const KeyChange&, const KeyChange&) = default;
 };

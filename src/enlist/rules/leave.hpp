@@ -18,11 +18,11 @@
 
 namespace enlist {
 
-/// The holds of a node that leaves, of a node that is restarted with other parameters, and of a silent node. If the node stays
-/// after all, it is resumed once it is confirmed, like a node at the gate.
+/// The holds (slurm/holds.hpp) of a node that leaves, of one that is restarted with other parameters, and of a silent one. If
+/// such a node stays after all, it is resumed once it is confirmed, like a node at the gate.
 inline constexpr std::string_view kLeaves = "leaving", kConfigures = "configuring", kUnheard = "silent";
 
-/// Reports whether the reason contains a hold of slurm-enlist: kGate, kLeaves, kConfigures or kUnheard. It may contain other
+/// Reports whether the reason contains a hold of slurm-enlist: kGate, kLeaves, kConfigures or kUnheard. It can contain other
 /// holds as well.
 [[nodiscard]] bool holds_itself(std::string_view reason);
 
@@ -56,7 +56,7 @@ struct LeaveInput {
   std::optional<core::MonoTime> heard_at;    ///< JudgeInput::heard_at.
   std::optional<core::MonoTime> kept_since;  ///< Since when Leaves::kept_by is the same; nullopt: just now.
   core::MonoTime now;
-  std::string two_hosts{};  ///< Boots::two_hosts. Not "": the report may come from a copy of the host, where nothing runs.
+  std::string two_hosts{};  ///< Boots::two_hosts. Not "": the report can come from a copy of the host, where nothing runs.
   std::string_view why{};   ///< The hold to drain the node with. "": kLeaves for a leave, kConfigures for a restart.
 };
 

@@ -44,7 +44,7 @@ struct Report {
   /// report the time. With systemd, a reload replaces the process of slurmd.
   core::WallTime started{};
   // These four are for a node that leaves (Desired::leave):
-  bool steps_known = false;          ///< The agent has read `steps`. If not, any steps may run.
+  bool steps_known = false;          ///< The agent has read `steps`. If not, steps can be running that nobody knows of.
   std::vector<std::string> steps{};  ///< The steps of jobs whose processes (slurmstepd) are on the host: "12.batch".
   bool stopped = false;              ///< slurmd was stopped because the node leaves, and does not start at the next boot.
   bool left = false;                 ///< The host has no files of slurm-enlist any more, except for those of the agent itself.
@@ -113,7 +113,7 @@ struct Configuring {
   bool stop = false;   ///< The host was asked to stop slurmd, and might have done so.
   std::string conf{};  ///< The requested parameters.
   core::WallTime since{};
-  bool taken_back = false;  ///< The last request was cancelled. Slurm's record may still be drained for it.
+  bool taken_back = false;  ///< The last request was cancelled. Slurm's record is possibly still drained for it.
   /// Reports whether slurmd must be restarted and its record in Slurm replaced, so that the node leaves Slurm for a moment.
   [[nodiscard]] bool restarts() const { return wanted && !live; }
   friend bool operator==(const Configuring&, const Configuring&) = default;
@@ -144,7 +144,7 @@ struct Node {
   Report report{};  ///< The last report; empty before the first.
   /// The Report::instance_id that was confirmed last; "": none yet. If it is set, a missing record in Slurm means kLost.
   std::string confirmed{};
-  /// The boot of the host (Report::boot_id) in which the gate was last closed, or the check had passed.
+  /// The last boot of the host (Report::boot_id) in which the gate was closed or the check has passed; "": none yet.
   std::string gate_boot{};
   Phase phase = Phase::kPending;
   std::string message{};  ///< Why the node is in this phase: one line for people.

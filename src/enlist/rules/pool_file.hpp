@@ -27,7 +27,7 @@ inline constexpr std::string_view kPoolFile = "slurm-enlist.conf";
 [[nodiscard]] std::string pool_file(const std::map<std::string, Pool>& pools, std::string_view key_revision = {});
 /// Returns the revision of the auth key in a file of pool_file(); "" if the file has none.
 [[nodiscard]] std::string_view key_revision_of(std::string_view pool_file);
-/// Returns a file of pool_file() with another key revision. "": the file does not tell one.
+/// Returns a file of pool_file() with this key revision in place of its own. `key_revision` "": the result has none.
 [[nodiscard]] std::string with_key_revision(std::string_view pool_file, std::string_view key_revision);
 /// True if two files of pool_file() have the same pools.
 [[nodiscard]] bool same_pools(std::string_view one, std::string_view other);

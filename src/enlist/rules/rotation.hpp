@@ -23,7 +23,7 @@
 //   Return    From Spread: as in Spread. From Sign, the rotation first goes back to Spread, where all have both keys. It leaves
 //             Spread when all have loaded that file, and what the new key has signed has expired.
 // So a daemon that anybody restarts at any time reads a file that works. slurmctld loads the file last, because its reconfigure
-// makes all slurmds start again, and a slurmd that is just starting may miss the signal of its agent.
+// makes all slurmds start again, and a slurmd that is just starting can miss the signal of its agent.
 //
 // A slurmstepd that manages the steps of a job (--stepmgr) uses the keys that it read when the job began. So the next phase
 // waits for such jobs that began before the file of this phase was loaded everywhere. All other processes of jobs have no key:
@@ -55,12 +55,12 @@ struct Rotation {
   std::string old_signer;
   KeyId fresh{};  ///< The new key. Its print is "" until the coordinator has read a file with this key.
   core::WallTime began{};
-  core::WallTime since{};        ///< When this phase began. Later than any earlier phase, even if the clock was set back.
+  core::WallTime since{};        ///< When this phase began: later than every earlier phase, even if the clock was set back.
   std::string revision{};        ///< The revision of the key file of this phase. "": the file was not read yet.
   std::string mark{};            ///< The revision of the key file that the pool file contains, for slurmctld to load.
   std::string former_mark{};     ///< `mark` before the rotation.
   core::WallTime settled{};      ///< When all daemons had loaded the file of this phase, by slurmctld's clock; 0: not yet.
-  bool signed_anew = false;      ///< The phase Sign has begun, so the new key may have signed.
+  bool signed_anew = false;      ///< The phase Sign has begun, so daemons have possibly signed with the new key.
   bool abandoned = false;        ///< An administrator has abandoned the rotation.
   core::Duration lifetime{0};    ///< A minimum for RotationInput::lifetime, which the administrator has set.
   std::set<std::string> also{};  ///< Further hosts with the key, which the administrator has named.
@@ -125,7 +125,7 @@ struct Rotating {
   std::vector<RotationWait> hosts{};
   std::string waits{};                         ///< What else the rotation waits for; "": nothing.
   std::string problem{};                       ///< Why the rotation cannot go on until somebody acts; "": it can.
-  std::optional<core::Duration> look_again{};  ///< The result may change after this time without any event.
+  std::optional<core::Duration> look_again{};  ///< The result can change after this time without any event.
 };
 
 [[nodiscard]] Rotating judge_rotation(const RotationInput& input);
@@ -135,7 +135,7 @@ struct Rotating {
 /// `keys`.
 [[nodiscard]] core::Result<Rotation> abandoned(const Rotation& state, const core::Result<KeySet>& keys, core::WallTime now);
 
-/// Returns why the rotation must wait for the node: it has jobs, may get some, or Slurm does not answer. "": it need not wait.
+/// Returns why the rotation must wait for the node: it has jobs, can get some, or Slurm does not answer. "": it need not wait.
 [[nodiscard]] std::string must_wait_for(const slurm::SnapshotPtr& slurm, const std::string& node);
 
 }  // namespace enlist

@@ -58,13 +58,13 @@ struct SyncReply {
   Desired desired;
   /// A digest of the rest of the reply. So an agent that waits gets a new phase or message at once.
   std::string revision{};
-  std::string phase{};    ///< to_string(Phase). A text, because a newer coordinator may have more phases.
+  std::string phase{};    ///< to_string(Phase). A text, because a newer coordinator can have more phases.
   std::string message{};  ///< Why the node is in this phase: one line for people.
 };
 
 /// to_json() returns the JSON of a message, and from_json() parses it. Error: kInvalid with the member's name, without any
 /// value. Members whose declaration has an initializer may be missing. Write the text with core::canonical, because lines from
-/// programs may have invalid UTF-8, for which nlohmann's dump() throws.
+/// programs can have invalid UTF-8, for which nlohmann's dump() throws.
 core::Json to_json(const Pool& pool);
 core::Json to_json(const Node& node);
 core::Json to_json(const Token& token);

@@ -1,8 +1,8 @@
 // Writes events (events.k8s.io/v1) about objects, which `kubectl describe` shows.
 //
 // An event that repeats (same object, reason, action, type and note) within EventOptions::series_finish only increases the
-// count in the series of the first event. The count is written whenever it has doubled, so that repeats cost few writes. Up to
-// half of the repeats of a series are possibly never written. No caller waits for an event, or fails because of an event.
+// count in the series of the first event. The count is written whenever it has doubled, so that repeats cost few writes. So the
+// count that is written last can lack up to half of the repeats. No caller waits for an event, or fails because of an event.
 // Events that exceed the limits are dropped and counted.
 //
 // Folder src/kube/act: carries out acts, and writes events. Uses kube/client and kube/cache.

@@ -3,7 +3,7 @@
 // Guarantees: after a write, the key of the plan waits at a gate until every cache that selects the written object has caught
 // up. Such a cache shows the object at the resourceVersion of the write or a newer one, or has seen the deletion of the object.
 // There is no gate if no cache selects the object. If the reply of a write is lost, a consistent read after the deadline of the
-// request shows the outcome. The reply of an eviction does not contain the pod, so the consistent read then starts at once.
+// request shows the outcome. After a successful eviction, the read starts at once, because the reply does not contain the pod.
 #pragma once
 
 #include <functional>
