@@ -50,7 +50,7 @@ struct IntOrString {
 struct Rule {
   std::string cel;
   std::string message;  ///< Says what is allowed. The API server prepends the path.
-  std::string at;       ///< The path of the offending member below the field or struct with the rule. "": the field or struct.
+  std::string at;  ///< The path from the field or struct with the rule to the wrong member. "": the field or struct itself.
 };
 
 class FieldList;
@@ -83,7 +83,7 @@ class Field {
   Field& not_acted_on();
   /// Marks `member` of a core::Json value as without effect. FieldsNotActedOn lists the member unless its value is zero.
   Field& not_acted_on(std::string member);
-  /// Marks a status field that is written even if it is zero (null if it is absent), so that a merge patch resets it.
+  /// Marks a status field that is written even if it is zero, and as null if it is absent, so that a merge patch resets it.
   Field& always();
 
   /// Returns the type and limits of the member, without description and default.
@@ -105,7 +105,7 @@ class Field {
   bool is_embedded = false;
   bool is_raw = false;                      ///< The member is core::Json.
   std::optional<core::Json> default_value;  ///< Set by has_default().
-  const FieldList* child = nullptr;         ///< The fields of the struct in the member, its list or its optional; null if none.
+  const FieldList* child = nullptr;  ///< The fields of the member's type, or of its items' type; null if that is no struct.
 
   std::function<core::Json(const void* owner)> write;
   /// Sets the member from validated JSON. `json` is null if the member is absent.
@@ -141,8 +141,8 @@ class FieldList {
   bool atomic_ = false;
 };
 
-/// Returns everything in `json` that the schema refuses, each as "path: value, allowed", or "path: required"; empty if `json`
-/// is valid. `path` is the path of `json` itself. Does not check for unknown fields or CEL rules: the API server does.
+/// Returns everything in `json` that the schema refuses, each as "path: value, what is allowed" or "path: required"; empty if
+/// `json` is valid. `path` is the path of `json` itself. Does not check for unknown fields or CEL rules: the API server does.
 std::vector<std::string> validate(const core::Json& schema, const core::Json& json, const std::string& path);
 /// Returns the schema without descriptions and CEL rules, which validate() does not read.
 core::Json without_texts(core::Json schema);
@@ -165,7 +165,7 @@ concept Described = requires {
   { field_list(static_cast<const T*>(nullptr)) } -> std::same_as<const FieldList&>;
 };
 
-/// An enum with a function `constexpr std::array<std::string_view, N> enum_names(E)`, which lists the names in order of value.
+/// An enum with a function `constexpr std::array<std::string_view, N> enum_names(E)`, which returns the names in value order.
 template <class T>
 concept NamedEnum = std::is_enum_v<T> && requires(T e) {
   enum_names(e)[0];

@@ -1,6 +1,6 @@
 // All kinds of the API, and the CRDs and the reference documentation that are generated from their field lists.
 //
-// slurm-operator-gen writes the CRDs and the documentation into the tree. A test compares the committed files with them.
+// slurm-operator-gen writes the CRDs and the documentation into the tree. A test checks that the files in the tree are current.
 #pragma once
 
 #include <string>

@@ -104,7 +104,7 @@ struct NodeSetSpec {
   std::int32_t min_ready_seconds = 0;
   std::int32_t ordinal_padding = 0;  ///< Ordinals are padded with zeros to this many digits.
   bool pin_to_node = false;
-  std::vector<std::string> node_feature_labels;  ///< Labels of Kubernetes nodes whose values become features.
+  std::vector<std::string> node_feature_labels;  ///< Labels of Kubernetes nodes. Their values become features in Slurm.
   bool workload_disruption_protection = true;
   DisruptionPolicy workload_disruption_policy = DisruptionPolicy::kAlways;
   PruneNodeRecords prune_slurm_node_records = PruneNodeRecords::kNever;

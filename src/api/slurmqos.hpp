@@ -87,7 +87,7 @@ struct SlurmQosSpec {
   std::optional<PreemptMode> preempt_mode;
   std::optional<std::string> preempt_exempt_time;
   QosLimits limits;
-  core::Json config = core::Json::object();  ///< A QOS in slurmrestd's JSON, for fields that are not members here.
+  core::Json config = core::Json::object();  ///< A QOS in slurmrestd's JSON, for fields of a QOS that this struct lacks.
   std::string config_version;                ///< The data_parser version ("v0.0.44") that `config` follows. "": any.
   std::optional<std::string> capacity_cluster;
   Adoption adoption = Adoption::kNever;
@@ -102,7 +102,7 @@ struct CapacityLimitStatus {
   std::int64_t value = 0;
   std::string cluster;                                     ///< The name of the Controller.
   std::map<std::string, IntOrString, std::less<>> inputs;  ///< The values used: {"all": 128, "partition(gpu)": 64}.
-  std::optional<core::WallTime> lower_since;  ///< Since when the expression has given less than `value`, if it does.
+  std::optional<core::WallTime> lower_since;  ///< When the result fell below `value`. Absent: not known to be below.
 };
 
 struct SlurmQosStatus {

@@ -28,7 +28,7 @@ inline constexpr std::string_view kLabelPodHostname = "nodeset.slinky.slurm.net/
 inline constexpr std::string_view kLabelPodProtect = "nodeset.slinky.slurm.net/pod-protect";
 inline constexpr std::string_view kLabelPodBusy = "nodeset.slinky.slurm.net/pod-busy";  ///< Set while jobs run on the worker.
 inline constexpr std::string_view kLabelScalingMode = "nodeset.slinky.slurm.net/scaling-mode";
-/// Release 1.3 of the Go operator sets this label on the slurmctld pod that serves. This operator only reads the label.
+/// Release 1.3 of the Go operator sets this label on the pod of the slurmctld in control. This operator only reads the label.
 inline constexpr std::string_view kLabelControllerActive = "controller.slinky.slurm.net/active";
 inline constexpr std::string_view kLabelRevisionHash = "controller-revision-hash";
 
@@ -53,7 +53,7 @@ inline constexpr std::string_view kAnnotationPodRelease = "nodeset.slinky.slurm.
 inline constexpr std::string_view kAnnotationPodDeadline = "nodeset.slinky.slurm.net/pod-deadline";
 
 // Annotations that the operator sets on worker pods, unless a comment names another object or says that users set it.
-/// The evidence that allows the deletion of the worker. Set before the garbage collector or namespace controller deletes it.
+/// The evidence that allows the worker's deletion. Set before the garbage collector or namespace controller deletes the pod.
 inline constexpr std::string_view kAnnotationDeletionEvidence = "nodeset.slinky.slurm.net/deletion-evidence";
 /// On a ControllerRevision: "true" if the operator updates workers of earlier revisions to this revision. "false" if this is
 /// the first revision that this operator recorded, or if spec.updateStrategy.type was OnDelete.
@@ -148,7 +148,7 @@ inline constexpr std::string_view kAnnotationRefusedAt = "slinky.slurm.net/refus
 inline constexpr std::string_view kAnnotationRefusals = "slinky.slurm.net/refusals";
 /// The partitions that slurmctld refused, or that might have caused a refusal: see LeftOut in slinky/config_map.hpp.
 inline constexpr std::string_view kAnnotationLeftOut = "slinky.slurm.net/left-out-partitions";
-/// "true" if slurmctld has run. Set only if no other annotation shows it.
+/// "true" if slurmctld has run. Set only if no other annotation shows that slurmctld has run.
 inline constexpr std::string_view kAnnotationRan = "slinky.slurm.net/slurmctld-ran";
 /// The time (RFC 3339) at which a reconfigure or restart began to wait for starting jobs.
 inline constexpr std::string_view kAnnotationHeldSince = "slinky.slurm.net/held-since";

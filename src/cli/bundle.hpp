@@ -16,7 +16,7 @@ struct BundleFacts {
   std::vector<std::pair<std::string, std::string>> texts;     ///< Pairs of path and content: logs, status, versions.
   std::vector<std::pair<std::string, core::Json>> documents;  ///< Pairs of path and content.
   std::vector<std::string> problems;                          ///< What could not be read, and why.
-  std::string salt;  ///< Random text. Prevents that somebody looks up the hashes of Secrets.
+  std::string salt;  ///< Random text. Without this salt, somebody could guess Secrets from their hashes.
 };
 
 /// Returns the values of the Secrets among these objects. Omits the Secrets of Helm releases. Of a Secret that holds a service

@@ -38,7 +38,7 @@ class SlurmAccess {
 core::Result<core::Json> one_controller(const std::vector<core::Json>& controllers, const std::string& ns,
                                         const std::string& name);
 
-/// Connects to the slurmrestd of a Controller. `restapis`: all of its namespace. The error says why Slurm cannot be asked.
+/// Connects to the slurmrestd of a Controller. `restapis`: all in its namespace. The error says why Slurm cannot be asked.
 core::Result<std::unique_ptr<SlurmAccess>> reach_slurm(Api& api, const core::Json& controller,
                                                        const std::vector<core::Json>& restapis);
 

@@ -11,7 +11,7 @@ enum class Retry {
   kLater,
   /// Try again after a wait, because something else uses the object. Requests about other objects need not wait.
   kHeld,
-  /// Find out the outcome first, because the server may have carried out the write. For a read, see code_of_read.
+  /// Find out the outcome first, because the server might have carried out the write. For a read, see code_of_read.
   kSettle,
   /// Observe and decide again, because the state has changed since the decision. No user needs to act.
   kDecideAnew,

@@ -23,7 +23,7 @@ inline constexpr std::string_view kNotBound = "NotBound";
 class PodOver final : public kube::PodEvidence {
  public:
   /// Requires a complete snapshot, of any age, in which the pod's job has ended. The evidence does not expire, because an ended
-  /// external job cannot be requeued. So even after the end of hundreds of jobs, no pod waits for a second poll. Returns
+  /// external job cannot be requeued. So even after the end of hundreds of jobs, no pod waits for another snapshot. Returns
   /// nullopt for a waiting pod that gets another job.
   static std::optional<PodOver> job_ended(const plan::Observing& observing, const slurm::Snapshot& snapshot,
                                           const std::string& installation, const kube::SchedulingPodRecord& pod,

@@ -19,7 +19,7 @@ class Fits {
   /// Sets the nodes that of() checks. Forgets all fits if a node has changed in a way that matters for fit_of(). Requires a new
   /// object `hosts` after such a change of a Kubernetes node.
   void follow(std::shared_ptr<const Hosts> hosts, slurm::SnapshotPtr snapshot, std::string_view installation);
-  /// Returns the fit of a pod in partitions, as fit_of() does. Requires a call of follow().
+  /// Returns the fit of the pod in `partitions` (names separated by commas), like fit_of(). Call follow() first.
   [[nodiscard]] FitPtr of(const PodPtr& pod, const std::string& partitions);
   [[nodiscard]] std::size_t size() const { return fits_.size(); }
 

@@ -4,8 +4,8 @@
 //   {"slurm-bridge": "12 13", "slurm-bridge-cluster": "UID"}
 //
 // When an external job ends, Slurm frees its nodes at once, before the job's pod is gone. The prolog of the bridge
-// (charts/slurm-bridge/files/prolog.sh) delays a native job while one of the listed jobs has ended. The nodes controller writes
-// the field. The jobs and gangs controllers place a pod on the node only once the field lists the pod's job.
+// (charts/slurm-bridge/files/prolog.sh) delays a native job for as long as the field lists a job that has ended. The nodes
+// controller writes the field. The jobs and gangs controllers place a pod on the node only once the field lists the pod's job.
 #pragma once
 
 #include <charconv>

@@ -14,11 +14,11 @@
 
 namespace bridge {
 
-/// A life of slurmctld: a period in which slurmctld has certainly not lost its state. All listed jobs were submitted in this
-/// life. Each job also stores the Life that the bridge knew when it submitted the job.
+/// A life of slurmctld: a period in which slurmctld has certainly not lost its state. Every job that Slurm lists was submitted
+/// in the present life. A job of the bridge also stores the Life that the bridge knew when it submitted the job.
 struct Life {
-  std::int64_t since = 0;  ///< A time in this life, in seconds on slurmctld's clock; 0: not known.
-  std::int64_t last = 0;   ///< The greatest job number. A smaller number of a later job shows that state was lost.
+  std::int64_t since = 0;  ///< The earliest known time in the life: Unix seconds on slurmctld's clock; 0: none is known.
+  std::int64_t last = 0;   ///< The greatest job number. If a later job has a smaller number, slurmctld has lost its state.
 };
 
 class JobTable {
@@ -41,10 +41,10 @@ class JobTable {
 
   /// Reads the jobs that have changed since the snapshot of the last call.
   void read(const slurm::SnapshotPtr& snapshot);
-  /// Returns the rows of the jobs for a pod or a group, by number.
+  /// Returns the rows of the jobs for a pod or a group, sorted by job number.
   [[nodiscard]] std::vector<const Row*> of(const run::Key& key) const;
   [[nodiscard]] const Row* row(std::int64_t job) const;
-  /// Returns the rows of the jobs that have ended and ran on this Slurm node, by number.
+  /// Returns the rows of the jobs that ran on this Slurm node and have ended, sorted by job number.
   [[nodiscard]] std::vector<const Row*> ended_on(const std::string& slurm_node) const;
   [[nodiscard]] const std::map<std::int64_t, Row>& rows() const { return rows_; }
   /// Returns the pods and the groups that jobs were submitted for.
@@ -57,8 +57,8 @@ class JobTable {
   [[nodiscard]] bool has_own_job(const kube::SchedulingPodRecord& pod) const;
   /// Returns the present life of slurmctld.
   [[nodiscard]] Life life() const;
-  /// Returns the number of a job of this installation that was submitted after `job` in the same life of slurmctld; 0: no such
-  /// job is known. If there is one, slurmctld has removed an unlisted `job` as usual. If not, it might have lost its state.
+  /// Returns the number of a job of this installation that was submitted after `job` in the same life of slurmctld; 0: none is
+  /// known. If Slurm does not list `job`, a later job proves that `job` has ended and that slurmctld has not lost its state.
   [[nodiscard]] std::int64_t younger(const std::string& installation, const JobId& job) const;
 
  private:

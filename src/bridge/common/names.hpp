@@ -26,8 +26,8 @@ inline constexpr std::string_view kLabelJobId = "scheduler.slinky.slurm.net/slur
 inline constexpr std::string_view kAnnotationNode = "slinky.slurm.net/slurm-node";
 /// Pod annotation: the number of the job that the bridge cancels in order to submit another one for the pod.
 inline constexpr std::string_view kAnnotationReplacedJob = "slinky.slurm.net/slurm-replaced-job";
-/// Pod annotation: the key of the Slurm cluster that manages the pod, though its namespace is not managed. Admission sets it in
-/// place of a schedulerName that asks for the bridge.
+/// Pod annotation: marks a managed pod in a namespace that is not managed. The value is the key of the Slurm cluster. Admission
+/// sets the annotation in place of a schedulerName that asks for the bridge.
 inline constexpr std::string_view kAnnotationManagedBy = "slinky.slurm.net/slurm-managed-by";
 /// Label of a Kubernetes node: the name of the node in Slurm, if this name differs from the name in Kubernetes.
 inline constexpr std::string_view kLabelSlurmNodeName = "slinky.slurm.net/slurm-nodename";
@@ -46,8 +46,8 @@ inline constexpr std::string_view kAnnotationPrefix = "slurmjob.slinky.slurm.net
 /// Pod annotation, "true" or "false": whether all pods of its Job get one Slurm job.
 inline constexpr std::string_view kAnnotationGang = "slurmjob.slinky.slurm.net/gang";
 
-/// The PriorityClass of pods that name none. It preempts no pods: with preemption, Kubernetes' scheduler would end pods to get
-/// their nodes, which Slurm has given to these pods.
+/// The PriorityClass of pods that name none. It preempts no pods: otherwise, Kubernetes' scheduler would end pods to use their
+/// nodes, although Slurm has given the nodes to the pods that would end.
 inline constexpr std::string_view kPriorityClass = "slurm-bridge";
 
 /// Pod condition: True while the pod's job waits in Slurm's queue. Otherwise False, with a reason.

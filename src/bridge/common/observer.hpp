@@ -59,8 +59,8 @@ class Observer {
   Observer& operator=(const Observer&) = delete;
 
   [[nodiscard]] slurm::SnapshotPtr snapshot() const { return wiring_.snapshot(settings->cluster); }
-  /// Fills the facts. While the UID of the Kubernetes cluster or the namespace is not known, leaves `installation` empty. In
-  /// this case, the caller must observe nothing else.
+  /// Fills the facts. Leaves `installation` empty while the UID of the Kubernetes cluster, or the Namespace of the key, has not
+  /// been read. In this case, the caller must observe nothing else.
   void fill(Facts& out, const run::Key& key, kube::Recorder& recorder);
   /// Sets Facts::fit to the fit of a pod that waits. Requires a call of fill() for these facts.
   void fill_fit(Facts& out, const PodPtr& pod);
@@ -91,7 +91,7 @@ class Observer {
 
 /// Reports whether this change of a node might change which pods fit on the node.
 [[nodiscard]] bool fits_differently(const kube::SchedulingNodeRecord& before, const kube::SchedulingNodeRecord& after);
-/// Reports whether a Slurm node was added or removed, or is in other partitions, or the partitions have changed.
+/// Reports whether a Slurm node was added, removed, or moved to other partitions, or whether the partitions have changed.
 [[nodiscard]] bool places_changed(const slurm::Change& change);
 
 /// Returns the text for Since while a bound pod is being deleted; "" otherwise. The text contains the deletionTimestamp, which

@@ -25,7 +25,7 @@ struct Settings {
   kube::StringMap defaults{};
   bool trusts_identities = false;        ///< Pods can choose the user, the group and the priority of their jobs.
   bool retires = false;                  ///< The bridge is being removed: pods that wait lose their gate.
-  core::Duration bind_limit{120000};     ///< How long a placed pod may stay unbound, and a group may lack pods of its job.
+  core::Duration bind_limit{120000};     ///< How long a placed pod may stay unbound, or a job may lack pods of its group.
   core::Duration evict_limit{300000};    ///< How long a PodDisruptionBudget may protect a pod whose job has ended.
   core::Duration outlive_limit{300000};  ///< How long a pod may take to end after its job has ended.
   core::Duration silence_limit{600000};  ///< How long a node must be not ready before its pods lose their jobs.

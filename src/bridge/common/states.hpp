@@ -28,7 +28,7 @@ enum class JobPhase {
 /// Identifies a job. The number is not enough, because slurmctld numbers jobs from 1 again after it has lost its state.
 struct JobId {
   std::int64_t number = 0;
-  std::int64_t submitted = 0;  ///< When the job was submitted, in seconds on slurmctld's clock; 0: not known.
+  std::int64_t submitted = 0;  ///< The time of submission: Unix seconds on slurmctld's clock; 0: not known.
   friend bool operator==(const JobId&, const JobId&) = default;
 };
 [[nodiscard]] JobId id_of(const slurm::Job& job);

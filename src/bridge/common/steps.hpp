@@ -51,8 +51,8 @@ struct PodState {
   std::optional<PodOver> over;  ///< Set if the pod must not run.
   /// The node of the bound pod is not ready. Unlike `silent_since`, this is also set if most nodes are not ready.
   bool on_unready_node = false;
-  /// Since when, as far as this process has seen: the placed pod is not bound; the bound pod has the condition SlurmEnded; it
-  /// is being deleted with its present grace period; its node is not ready; and Slurm does not answer a pod that waits.
+  /// Since when, as far as this process has seen, a placed pod is not bound; a bound pod has the condition SlurmEnded, is being
+  /// deleted with its present grace period, or has a node that is not ready; and a waiting pod gets no answer from Slurm.
   std::optional<core::MonoTime> unbound_since, over_since, ending_since, silent_since, unanswered_since;
 };
 

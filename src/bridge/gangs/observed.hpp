@@ -25,8 +25,8 @@ struct GangJob : NamedJob {
   std::vector<const Member*> ended;    ///< The pods that were placed for the job and have ended.
   /// Set if no pod runs for the job. Requires the live list of pods, fact(), which is read only if the plan asks for it.
   std::optional<Unneeded> unused;
-  std::optional<Unneeded> broken;  ///< Set if the job must end though pods might run. `broken_by`: such a pod, or null.
-  PodPtr broken_by;
+  std::optional<Unneeded> broken;  ///< Set if the job must end although some of its pods might run.
+  PodPtr broken_by;                ///< The pod whose node has not been ready for too long, if the job must end for this cause.
   std::map<std::string, Leftovers> leftovers;  ///< By node.
 
   [[nodiscard]] bool ended_already() const;
@@ -42,7 +42,7 @@ struct Observed : Facts {
   /// The greatest attempt number of the submissions, by the UID of the group's object.
   std::map<std::string, int> attempts;
   std::optional<core::MonoTime> short_since;    ///< Since when pods are missing for a job that has not started.
-  std::optional<core::MonoTime> refused_since;  ///< Since when the youngest job has been a job that slurmctld refused.
+  std::optional<core::MonoTime> refused_since;  ///< Since when it is known that slurmctld refused the youngest job.
 
   Observed() = default;
   Observed(const Observed&) = delete;  // Jobs point to members.

@@ -28,7 +28,7 @@ class JobsController final : public kube::TypedController<Observed> {
  public:
   JobsController(slinky::Wiring& wiring, Settings settings);
   [[nodiscard]] std::string name() const override { return "jobs"; }
-  /// Returns "" for a pod whose job no longer holds nodes, because the eviction of the pod needs only the API server.
+  /// Returns the Slurm cluster. Returns "" if the pod's job no longer holds nodes: an eviction needs only the API server.
   [[nodiscard]] std::string share(const kube::Key& key) const override;
 
   /// Counts the pods and jobs that exist now, including those of groups. Counts jobs only while Slurm answers.

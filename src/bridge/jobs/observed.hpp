@@ -23,7 +23,7 @@ struct Observed : Facts, PodState {
   std::optional<Unneeded> replaceable;          ///< Allows the bridge to cancel `job` and submit another job.
   int attempts = 0;                             ///< The greatest attempt number of the submissions for the pod.
   Leftovers leftovers;                          ///< The leftovers on the node of `job`.
-  std::optional<core::MonoTime> refused_since;  ///< Since when `job` is refused, as far as this process has seen.
+  std::optional<core::MonoTime> refused_since;  ///< Since when this process has known that slurmctld refused `job`.
   bool asks_for_node = false;                   ///< The node must be read live, because it might be ready again.
 };
 

@@ -40,9 +40,9 @@ class NodesController final : public kube::TypedController<Observed> {
   struct Memory {
     std::optional<core::MonoTime> absent_since, other_since, unanswered_since;
     std::string other;  ///< The resources that the Kubernetes node asked for in the last observation; "": none.
-    /// For a node with a slurmd: the jobs of the bridge there, and since when they are gone.
+    /// For a node with a slurmd: the jobs of the bridge on the node, and since when each job is gone.
     std::map<std::int64_t, std::optional<core::MonoTime>> held;
-    bool had_host = false;  ///< The Kubernetes node of a Slurm node that the bridge did not create was known.
+    bool had_host = false;  ///< The bridge did not create the Slurm node, and this process has seen its Kubernetes node.
   };
 
   [[nodiscard]] const Hosts& hosts();

@@ -1,5 +1,5 @@
 // Finds the drain of this cluster's bridge on a Slurm node. Bridges of several Kubernetes clusters can drain one node, so each
-// hold names its cluster (slurm/holds.hpp). If a bridge created the node, the node has its mark, so its hold names no cluster.
+// hold names its cluster (slurm/holds.hpp). If a bridge created the node, that bridge's hold names none: the node's mark does.
 #pragma once
 
 #include <optional>

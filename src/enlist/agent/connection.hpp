@@ -1,6 +1,6 @@
 // The agent's connection to the coordinator: reports the state of the host, and receives the desired state.
 //
-// One request (POST /v1/sync) is always open. The coordinator answers it as soon as it has something new for the host. A new
+// One request (POST /v1/sync) is always open. The coordinator answers the request as soon as there is news for the host. A new
 // report replaces the open request at once. After a failure, the request is repeated after 0.3 s to 5 s.
 #pragma once
 
@@ -55,7 +55,7 @@ class Connection {
   net::HttpTransport& transport_;
   Callbacks callbacks_;
   std::optional<Report> report_;
-  bool sent_ = false;   ///< report_ was sent. Its answer may be missing.
+  bool sent_ = false;   ///< report_ was sent. The answer might not have arrived yet.
   bool heard_ = false;  ///< The result of heard().
   std::string revision_;
   bool ready_ = false;  ///< The node's phase was Ready in the last reply.

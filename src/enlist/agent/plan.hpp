@@ -36,14 +36,14 @@ struct Memory {
   std::string node, pool, cluster;
   std::optional<Desired> desired{};  ///< The last desired state from the coordinator.
   KeyFile key{};
-  /// Key files that this program wrote before `key` and that may still exist: the file with the other name, until slurmd no
+  /// Key files that this program wrote before `key` and that might still exist: the file with the other name, until slurmd no
   /// longer needs it, and the former content of the same file, until `key` is written.
   std::vector<KeyFile> former{};
   /// The name of the key file when slurmd was last started. slurmd reads the same file when it reloads. "": not known.
   std::string started_with{};
   std::string loaded_key{};  ///< The revision in the key file when slurmd was last started or reloaded.
-  /// ServiceState::image just before that start or reload. While this image runs, slurmd may have an earlier key. nullopt: not
-  /// known.
+  /// ServiceState::image just before slurmd was last started or reloaded. While this image still runs, slurmd might have an
+  /// earlier key. nullopt: not known.
   std::optional<std::string> stale_image{};
   /// The revision of the key when slurmd was last started. slurmd is not restarted a second time because of this key.
   std::string restarted_for{};
@@ -54,7 +54,7 @@ struct Memory {
   friend bool operator==(const Memory&, const Memory&) = default;
 };
 
-/// The facts of the host. They are read again while slurmd does not run, or while the node is invalid and no step runs. The
+/// The facts of the host. They are read again while slurmd does not run, or while the node is invalid and no job step runs. The
 /// release is also read again when slurmd's program file is replaced.
 struct Facts {
   std::string hostname, boot_id;
@@ -83,8 +83,8 @@ struct Seen {
   core::Result<SlurmdSeen> slurmd = core::fail(core::ErrorCode::kUnavailable, "not read yet");
   /// SHA-256 of the key file that KeyFile::file names; "": there is no such file. Error: the file cannot be read.
   core::Result<std::string> key_digest;
-  /// slurmd was asked to reload at least 120 s ago, and still has the image from before. It may have failed to read its
-  /// configuration.
+  /// slurmd was asked to reload at least 120 s ago, and still has the image from before. slurmd might have failed to
+  /// read its configuration.
   bool not_reloaded = false;
   std::string local_conf{};               ///< The path of a slurm.conf on the host; "": there is none.
   std::string local_cluster{};            ///< ClusterName in local_conf.
@@ -122,7 +122,7 @@ struct Observed {
   plan::Outcomes outcomes{};
 };
 
-/// The arguments of slurmd that this program compares. Other arguments are ignored.
+/// The arguments of slurmd that this program compares with the wanted ones. Other arguments are ignored.
 struct Launch {
   std::string node, conf;
   std::vector<std::string> controllers{};
@@ -171,7 +171,7 @@ struct PrepareSlurmd final : plan::Act {
   Launch launch;  ///< Without an instance id.
 };
 
-/// Removes the former key file, which has the other name, unless somebody has changed it. Clears Memory::former.
+/// Removes the key files in Memory::former, except the file in use and files that others changed. Clears Memory::former.
 struct RemoveFormerKey final : plan::Act {
   [[nodiscard]] core::Json describe() const override { return {{"act", "enlist.RemoveFormerKey"}}; }
   [[nodiscard]] bool destructive() const override { return true; }

@@ -22,7 +22,7 @@ struct AgentOptions {
   /// --supervisor: "systemd", "child" (slurmd is a child of the agent), or "auto": systemd if it runs on this host, or else
   /// child.
   std::string supervisor = "auto";
-  std::string slurmd_unit = "/etc/systemd/system/slurmd.service";  ///< --slurmd-unit: its file name is the service's.
+  std::string slurmd_unit = "/etc/systemd/system/slurmd.service";  ///< --slurmd-unit: the file name is the service's name.
   std::string slurmd_defaults = "/etc/default/slurmd";             ///< --slurmd-defaults
   std::string slurmd_log = "/var/log/slurm-enlist/slurmd.log";     ///< --slurmd-log: used if slurmd is a child.
   std::string agent_unit = "/etc/systemd/system/slurm-enlist-agent.service";  ///< --agent-unit: the agent's own unit.

@@ -54,7 +54,7 @@ class Coordinator {
   Coordinator& operator=(const Coordinator&) = delete;
 
   void start();
-  /// Answers all agents that wait, begins no pass any more, and calls `done` once the passes have ended, or after 10 s.
+  /// Answers all agents that wait, begins no more passes, and calls `done` once the passes have ended, or after 10 s.
   void stop(std::function<void()> done);
   [[nodiscard]] Server& server() { return server_; }
   /// Reports whether slurm.conf and the auth key can be read and Slurm answers.

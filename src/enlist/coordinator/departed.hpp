@@ -1,7 +1,7 @@
 // The departed nodes: those that have left a moment ago. The store has one value for each.
 //
 // slurmctld writes its state to disk up to five seconds after a change (SAVE_MAX_WAIT in slurmctld's state_save.c). If
-// slurmctld is killed before that, it starts again with the record of a node that was deleted, and may start jobs on the node.
+// slurmctld is killed before that, it starts again with the record of a deleted node, and might start jobs on the node.
 // So the coordinator remembers a node that has left until Slurm has lacked the record for kSavedAfter (enlist/rules/leave.hpp).
 // If the record returns, the coordinator adds the node to its nodes again, with a request to leave.
 #pragma once
