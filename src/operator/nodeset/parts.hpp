@@ -22,7 +22,7 @@ struct Fate {
     kKeep,
     kScaleIn,  ///< The worker is not wanted any more.
     kReplace,  ///< The worker cannot serve. A new worker takes its place.
-    kUpdate,   ///< The template has changed. A new worker takes the place. Until it does, the Slurm record stays.
+    kUpdate,   ///< The template has changed. A new worker takes the place. The Slurm record stays until then.
     kEnd,      ///< The cluster is being deleted. The worker is deleted at once, even if it runs jobs.
   };
   enum class Cause {
