@@ -23,10 +23,10 @@
 namespace op {
 
 struct OperatorOptions {
-  std::vector<std::string> namespaces;  ///< Empty: all. With exactly one, nothing outside of it is read except Nodes.
+  std::vector<std::string> namespaces;  ///< Empty: all. If there is exactly one, only Nodes are read outside of it.
   std::string cluster_domain = "cluster.local";
   std::string worker_priority_class = {};  ///< Default priority class of workers; "": the cluster's default.
-  /// True if the operator has the right to read Kubernetes nodes. If it has not, and `namespaces` has exactly one namespace,
+  /// True if the operator has the right to read Kubernetes nodes. If this is false and `namespaces` has exactly one namespace,
   /// the operator needs only a Role in that namespace.
   bool kubernetes_nodes = true;
   /// `drain_taints`: keys of the taints that announce the end of a Kubernetes node. `propagated_node_conditions`: types of the

@@ -8,8 +8,8 @@
 // class derived from Evidence with a function that checks facts and issues the evidence. An act takes the kind that it needs.
 // When the target executes the act, it checks again that the evidence is about the act's object and still valid.
 //
-// Folder src/plan: plans, evidence, and the executor of
-// plans. Knows neither Kubernetes nor Slurm. Uses core.
+// Folder src/plan: plans, evidence, and the executor of plans.
+// Knows neither Kubernetes nor Slurm. Uses core.
 #pragma once
 
 #include <optional>
@@ -54,8 +54,8 @@ class Evidence {
   [[nodiscard]] const std::string& detail() const { return detail_; }
   /// Reports whether acts may still use the evidence.
   [[nodiscard]] bool good_at(core::MonoTime now) const { return !good_until_ || now <= *good_until_; }
-  /// Returns when the evidence expires. nullopt: the evidence cannot become false, or the act requires the object's
-  /// version.
+  /// Returns when the evidence expires. nullopt: never, because the evidence cannot become false, or because the act
+  /// fails if the object has changed.
   [[nodiscard]] const std::optional<core::MonoTime>& good_until() const { return good_until_; }
 
  protected:

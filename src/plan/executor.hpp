@@ -84,10 +84,10 @@ struct PassResult {
 };
 
 /// Executes plans. If a step fails, the rest of its group is still tried, unless the server answered kTooManyRequests or
-/// kUnavailable. The later groups of its lane are not tried. Lanes take turns under max_in_flight. No step begins after
-/// max_steps. After max_time, a step begins only if its Step::late allows it. The pass ends when all steps in flight are
-/// answered. Of several steps with the same id, only the first is tried. The destructor cancels all passes and never calls
-/// their `done`.
+/// kUnavailable. The later groups of its lane are not tried. Lanes take turns. At most max_in_flight steps are in flight. No
+/// step begins after max_steps. After max_time, a step begins only if its Step::late allows it. The pass ends when all steps in
+/// flight are answered. Of several steps with the same id, only the first is tried. The destructor cancels all passes and never
+/// calls their `done`.
 class Executor {
  public:
   Executor(core::Loop& loop, Target& target, PassLimits limits = {});

@@ -28,8 +28,8 @@ struct Report {
 [[nodiscard]] Report look_at_slurmdbd(const Observed& observed, bool reachable, bool may_ask, plan::Plan& plan);
 
 /// Plans a new connection to the port of an external slurmdbd, if the connection is due and `report` does not show whether
-/// slurmdbd answers. Does so only while a cluster has not joined: to join, slurmctld is restarted, and it might exit if it
-/// cannot reach slurmdbd.
+/// slurmdbd answers. Does so only while a cluster has not joined: to join, slurmctld is restarted, and the restarted
+/// slurmctld might exit if it cannot reach slurmdbd.
 void look_at_port(const Observed& observed, const Report& report, plan::Plan& plan);
 
 }  // namespace op::accounting

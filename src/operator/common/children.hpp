@@ -38,14 +38,14 @@ void keep_fixed_fields(core::Json& spec, const kube::Object* observed);
 /// Returns a step that must precede the apply of a workload (a StatefulSet or Deployment). The step removes probes whose
 /// handler differs from the wanted handler, and replaces volumes whose type differs from the wanted type. Without this step,
 /// the API server would refuse the apply: server-side apply keeps a handler or type that another manager has set, and adds a
-/// second handler or type. The apply alone can change fields that the operator owns. So for a child that the operator has
+/// second handler or type. Fields that the operator has set itself need no such step. So for a child that the operator has
 /// applied before, returns the step only if `outcomes` shows that the API server refused the apply.
 std::optional<plan::Step> make_way_step(const kube::Resource& resource, const core::Json& intent, const kube::Object* observed,
                                         const plan::Outcomes& outcomes);
 
 /// Returns a digest of a Secret's data, for an annotation. The digest is salted with the uid of `owner`, so that it does not
-/// reveal whether other Secrets have equal data. If the Secret is created again with equal data, the digest stays the same. ""
-/// for no data.
+/// reveal whether other Secrets have equal data. If the Secret is created again with equal data, the digest stays the same.
+/// Returns "" if `content` is empty.
 std::string salted_digest(const kube::ObjectMeta& owner, std::string_view content);
 
 /// Copies labels or annotations of a custom resource or template. Leaves out labels and annotations of tools, such as kubectl

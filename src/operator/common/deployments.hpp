@@ -21,8 +21,8 @@ bool rolled_out(const kube::Object* deployment, std::int64_t replicas);
 std::string made_image(const kube::Object& workload, std::string_view container);
 
 /// Returns the pods whose problems a LoginSet or RestApi reports. If `rolled_out` is false, these are all pods. If `rolled_out`
-/// is true, leaves out pods that have ended, because a ReplicaSet retains pods that were evicted, or that their node ended, for
-/// hours after it has replaced them.
+/// is true, leaves out pods that have ended. Such pods (evicted, or ended by their kubelet) remain for hours after the
+/// ReplicaSet has replaced them.
 std::vector<kube::PodPtr> pods_that_count(std::vector<kube::PodPtr> pods, bool rolled_out);
 
 /// Returns a problem if the Deployment's status reports that a quota or an admission webhook prevents the creation of pods.

@@ -26,8 +26,8 @@
 
 namespace op::controller {
 
-/// Adds the Accounting's settings to slurm.conf. While the Accounting has a problem, adds those of the offered slurm.conf of
-/// `state` instead. A new cluster has none, so it joins the Accounting after the problem is solved.
+/// Adds the Accounting's settings to slurm.conf. While the Accounting has a problem, adds those of the offered slurm.conf in
+/// `state` instead. A new cluster has no offered slurm.conf, so it joins the Accounting after the problem is solved.
 void add_accounting(slurm::conf::Conf& out, const Observed& observed, const ConfigState& state, Rendered& rendered);
 
 /// Returns a problem for each setting in the user's slurm.conf that spec.accountingRef already sets.

@@ -25,8 +25,8 @@ core::Json build_config_map(const Observed& observed, const ConfigState& state);
 core::Json build_file_copies(const Observed& observed, const std::string& name,
                              const std::map<std::string, std::string>& content);
 /// True if slurmctld's pods mount copies of the user's files. (Earlier releases mounted the user's ConfigMaps.) The pods mount
-/// copies once all files that a rollback needs are known. They mount copies as long as such a file exists, also after the spec
-/// has stopped naming the file. Until the files are known, the mounts do not change.
+/// copies if the offered or the accepted content has users' files, even if the spec no longer names these files. Until the
+/// files of both contents are known, the mounts do not change.
 bool mounts_copies(const Observed& observed, const ConfigState& state);
 /// Returns the StatefulSet of slurmctld. `state`: the content of the ConfigMap. `slurm_key_digest`: the digest of the keyring
 /// that slurmctld will mount. Requires the JWT key. If the StatefulSet exists, copies its immutable fields from the observed

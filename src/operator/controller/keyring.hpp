@@ -1,7 +1,7 @@
 // Decides when the keyring takes over new data of the user's Secret. The keyring is the copy of the auth/slurm key that daemons
 // mount.
 //
-// If slurmctld and slurmds have different keys, they reject each other's messages, and the jobs between them are lost. A
+// If slurmctld and slurmds have different keys, they reject each other's messages, and jobs on these slurmds are lost. A
 // kubelet replaces a mounted file when its Secret changes, and the daemons read the file at the next reconfigure or start. So
 // new data in the user's Secret take effect step by step (rotation.hpp). If a rotation is not possible, the keyring retains the
 // old data until no running daemon depends on them. Then one pass changes the keyring and restarts slurmctld with a new pod
@@ -31,7 +31,7 @@ struct Keyring {
   std::optional<plan::Step> renew;
   std::string digest;  ///< Digest of the key that daemons mount (after `renew`, if it is set). "": no key to mount yet.
   std::optional<Problem> problem;    ///< What is wrong. The message does not list the daemons, because their number changes.
-  std::string waits_for;             ///< The daemons that would reject another key, and what to do about each daemon. "": none.
+  std::string waits_for;             ///< What must end before another key is used (daemons, jobs), and what to do. "": nothing.
   std::string cannot_rotate;         ///< Why the key cannot be rotated while daemons run. "": nothing to report.
   std::optional<Rotation> rotation;  ///< The rotation under way, if any.
   /// True if slurmctld must not reconfigure or restart, because daemons would then load data other than the key in force.

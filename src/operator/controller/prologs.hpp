@@ -38,8 +38,8 @@ std::optional<core::Duration> wait_left(const Observed& observed, const ConfigSt
 /// True if a reconfigure or restart has to wait.
 bool held_back(const Observed& observed, const ConfigState& state);
 
-/// Returns the step that asks Slurm, just before the reconfigure or restart, whether a job is starting. nullopt: slurmctld
-/// launches jobs without a delay, the wait is over, or there is no RestApi through which to ask.
+/// Returns the step that asks Slurm, just before the reconfigure or restart, whether a job is starting. nullopt: slurm.conf
+/// has no setting that can delay the start of a job, the wait is over, or there is no RestApi through which to ask.
 std::optional<plan::Step> look_for_prologs(const Observed& observed, const ConfigState& state);
 
 /// Returns the event that names jobs whose launch the reconfigure or restart might lose. nullopt: `next` records no new jobs.

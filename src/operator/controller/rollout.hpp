@@ -75,7 +75,7 @@ using slurm::rollout::kReconfigure;
 using slurm::rollout::refused;
 using slurm::rollout::wait_of_try;
 
-/// The state of the rollout, as stored in the ConfigMaps.
+/// The state of the rollout, as stored in the ConfigMaps. Fractions of a second are dropped from all times.
 struct ConfigState : slurm::rollout::State {
   LeftOuts left_out;
   std::string scripts_hash;        ///< Hash of slurmctld's own scripts at the last request to the kubelet to refresh them.
@@ -84,10 +84,10 @@ struct ConfigState : slurm::rollout::State {
   std::string served_by{};  ///< The uid of the pod that was last up, if the state is lost with that pod. "": the state stays.
   std::string served_release{};  ///< The release in the image tag of the slurmctld that was last up. "": the tag shows none.
   std::string numbers_differ{};  ///< See cluster_number.hpp: "OURS THEIRS POD-UID [passed]".
-  std::optional<core::WallTime> held_since{};    ///< Since when a reconfigure or restart waits: see prologs.hpp. In seconds.
-  std::optional<core::WallTime> cut_short_at{};  ///< When the wait for the jobs in `cut_short` ended, in whole seconds.
+  std::optional<core::WallTime> held_since{};    ///< Since when a reconfigure or restart waits: see prologs.hpp.
+  std::optional<core::WallTime> cut_short_at{};  ///< When the wait for the jobs in `cut_short` ended.
   std::set<std::int64_t> cut_short{};
-  std::optional<core::WallTime> starting_at{};  ///< When slurmctld loaded while workers started: see starting.hpp. In seconds.
+  std::optional<core::WallTime> starting_at{};  ///< When slurmctld loaded content while workers started: see starting.hpp.
   std::optional<Places> places{};               ///< Which workers have their places: see places.hpp.
   bool ran = false;                             ///< slurmctld has run; set only if no other member shows it: see has_run().
   /// Returns the recorded refusal of the partition with exactly this config, or null if slurmctld has not refused it.

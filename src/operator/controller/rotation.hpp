@@ -14,9 +14,9 @@
 // A step begins only when every slurmctld and slurmd is known to have loaded the files of the previous step, and when all
 // messages that were signed before this load have expired. A kubelet does not report when it has refreshed a volume. So each
 // pod gets an ephemeral container that mounts the keyring's volume and ends when the file key-generation is that of the step.
-// The pod's status shows when this container ended. A slurmd has loaded the files if it was started or reconfigured half a
-// minute after that time, by the clock of its own machine. The same holds for slurmctld, which passes the reconfigure on to
-// slurmds.
+// The pod's status shows when this container ended. A slurmd has loaded the files if it was started or reconfigured more
+// than half a minute after that time, by the clock of its own machine. The same holds for slurmctld, which passes the
+// reconfigure on to slurmds.
 //
 // A backup of slurmctld, and the sackd of a login pod, read keys only when they start. So each step replaces the backups, which
 // ends no job. The new backups wait in an init container for the files of the step. Login pods wait for their sessions to end,

@@ -66,8 +66,8 @@ std::string describe(const Observed& observed, const std::vector<Withheld>& with
 /// end these jobs.
 bool lacks_withheld(const ConfigState& state, const Rendered& wanted);
 /// Returns the wanted partitions that the offered file lacks and in which slurmctld has jobs: if slurmctld loaded that file, it
-/// would end the jobs. This situation occurs after a rollback if slurmctld had loaded content without a record that slurmctld
-/// accepted it.
+/// would end the jobs. This can happen after a rollback, if slurmctld has loaded content but the operator has not recorded that
+/// slurmctld accepted this content.
 std::set<std::string> load_ends_jobs(const Observed& observed, const ConfigState& state, const Rendered& wanted);
 
 /// Requests another pass later, because the end of a job causes no event that would start a pass.

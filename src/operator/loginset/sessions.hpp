@@ -40,9 +40,9 @@ using Count = std::optional<int>;
 Count read_count(const plan::Facts& facts, const kube::PodRecord& pod);
 
 /// Ranks the pods for deletion. Call rank_pods before the Deployment is applied. `changes`: the apply would change the
-/// Deployment, so Kubernetes might delete pods. If `changes` is true, and during a rollout, reads the number of sessions on the
-/// pods, and makes ReplicaSets delete the pods with the fewest sessions first. Returns true if the Deployment can be applied in
-/// this pass, because the pods are ranked or need no rank.
+/// Deployment, so Kubernetes might delete pods. If `changes` is true or a rollout is under way, reads the number of sessions on
+/// the pods, and makes ReplicaSets delete the pods with the fewest sessions first. Returns true if the Deployment can be
+/// applied in this pass, because the pods are ranked or need no rank.
 bool rank_pods(const Observed& observed, bool changes, plan::Plan& plan);
 
 /// Reads the sessions of terminating pods, and returns a problem for each pod that waits for its sessions.

@@ -73,7 +73,7 @@ std::string claim_templates_problem(const api::NodeSetSpec& spec);
 // ssh.cpp
 /// True if spec.ssh enables sshd in workers.
 [[nodiscard]] bool has_sshd(const api::NodeSetSpec& spec);
-/// Returns the annotations of the pod with the configuration of sshd. Empty without sshd.
+/// Returns the annotations that a worker's pod needs for sshd: they contain sshd_config. Empty without sshd.
 [[nodiscard]] kube::StringMap ssh_annotations(const api::NodeSetSpec& spec);
 [[nodiscard]] std::vector<std::string_view> ssh_volume_names(const api::NodeSetSpec& spec);
 void add_ssh_volumes(const Observed& in, core::Json& volumes);

@@ -84,7 +84,7 @@ struct SeenReservations {
   core::MonoTime asked_at;
 };
 
-/// The last answer of the API server, when the operator asked whether the API server would create a pod from a template.
+/// The API server's last answer to the question whether it would create a pod from a template.
 struct SeenTemplate {
   std::string hash;                  ///< The hash of the template's revision.
   std::optional<core::Error> error;  ///< Empty: the API server would create the pod.

@@ -22,7 +22,7 @@ struct Fate {
     kKeep,
     kScaleIn,  ///< The worker is not wanted any more.
     kReplace,  ///< The worker cannot serve. A new worker takes its place.
-    kUpdate,   ///< The template has changed. A new worker takes the place. Until it does, the Slurm record stays.
+    kUpdate,   ///< The template has changed. A new worker takes the place. The Slurm record stays until then.
     kEnd,      ///< The cluster is being deleted. The worker is deleted at once, even if it runs jobs.
   };
   enum class Cause {
@@ -46,7 +46,7 @@ struct Fate {
 
 struct Worker : Slot {
   Fate fate;
-  bool in_place = false;  ///< Slurm changes the node to the newest template. The pod stays.
+  bool in_place = false;  ///< The operator changes the worker's Slurm node to the newest template. The pod stays.
 
   [[nodiscard]] bool goes() const { return fate.goes(); }
   [[nodiscard]] bool updates() const { return fate.kind == Fate::Kind::kUpdate; }
@@ -76,13 +76,13 @@ struct Rollout {
     kByHand,  ///< The workers stay until somebody deletes their pods.
     kPaused,
     kScheduled,  ///< The workers stay until their maintenance window. No worker is in its window now.
-    kBlocked,    ///< No update begins now: no worker could be created, Slurm does not answer, or the template is not recorded
-                 ///< yet.
+    kBlocked,    ///< No update begins now, because no worker could be created, because Slurm does not answer, or because the
+                 ///< ControllerRevision does not record yet that the newest template replaces workers.
     kRolls,
   };
   State state = State::kByHand;
   std::size_t earlier = 0;        ///< Number of workers with an earlier template.
-  std::size_t below = 0;          ///< How many of `earlier` spec.updateStrategy.rollingUpdate.partition holds back.
+  std::size_t below = 0;          ///< How many of `earlier` are held back by spec.updateStrategy.rollingUpdate.partition.
   std::size_t in_place = 0;       ///< How many of `earlier` are updated in place.
   std::size_t outside = 0;        ///< How many of `earlier` are outside of their window, with ScheduledUpdate.
   std::size_t under_way = 0;      ///< Workers that are being replaced, are missing, or are new and do not serve yet.
@@ -347,8 +347,8 @@ void restore_drains(const View& view, Draft& draft);
 /// Sets the features and topology of the workers' Slurm nodes as their Kubernetes nodes require. Also sets the attributes that
 /// the newest template changes without new pods.
 void keep_attributes(const View& view, const Workers& workers, Draft& draft);
-/// True if the Slurm node of a ready worker that stays has features of another Kubernetes node, or lacks features of its own
-/// Kubernetes node. Jobs can require these features. False if setting the features has failed.
+/// True if the worker is ready and stays, but its Slurm node has features of another Kubernetes node, or lacks features of the
+/// worker's Kubernetes node. Jobs can require these features. False if setting the features has failed.
 [[nodiscard]] bool lacks_features(const View& view, const Worker& worker);
 /// Returns the features that a Kubernetes node's annotation and the node's `labels` name. Adds the prefix and skips invalid
 /// values.
@@ -495,8 +495,8 @@ bool ask(const View& view, const LiveObject& object, Draft& draft);
 /// True if somebody deleted the record of a ready worker and no job needs the record. Such a worker must be replaced, unless it
 /// registers again.
 [[nodiscard]] bool lacks_record(const View& view, const Slot& worker);
-/// True if the worker's slurmd might register at any moment and the record of its name is from an earlier worker. The earlier
-/// worker's record keeps the node drained. Without that record, Slurm would give jobs to the worker as to a new node.
+/// True if the worker's slurmd might register at any moment and the record of its name is from an earlier worker. If that
+/// record is drained, Slurm gives no jobs to the worker. Without that record, Slurm would use the worker as a new node.
 [[nodiscard]] bool may_register(const Slot& worker);
 /// True if slurmctld refuses to delete the idle node because the node is reserved. A repeated request would be refused as well.
 [[nodiscard]] bool reserved(const slurm::Node& node);
@@ -518,7 +518,7 @@ enum class OldRecord {
   kStays,
   kDeletedFirst,  ///< The record is deleted before the worker is created.
   kAwaitsDown,    ///< The record is deleted first, once slurmctld has noticed that the previous slurmd is gone.
-  kAwaitsNote,    ///< The record is deleted first, once the status has the drain that others set on it.
+  kAwaitsNote,    ///< The record is deleted first, once the status has the drain that others set on the node.
 };
 /// Returns what happens to an old record that has the name of a worker to be created. While Slurm has the record, it ignores
 /// the --conf of the slurmd, so a record with another --conf must be deleted first.

@@ -34,9 +34,9 @@ struct Aim {
 /// already has a node with the name of a NodeSet, the node keeps the name and the NodeSet waits.
 enum class NameOwner {
   kUs,
-  kOtherNodeSet,  ///< The name is that of another NodeSet.
-  kOtherWorker,   ///< A worker of another NodeSet has the name or will have it. Two slurmds of one name would take each other's
-                  ///< jobs.
+  kOtherNodeSet,  ///< The name is that of another NodeSet, or of this NodeSet itself.
+  kOtherWorker,   ///< A worker of another NodeSet has the name or will have it.
+                  ///< Two slurmds of one name would take each other's jobs.
   kOtherNode,     ///< Slurm has a node of that name that this NodeSet did not create, for example a host of the site.
   kUnknown,       ///< Slurm has not answered yet, and the node might be somebody else's.
 };

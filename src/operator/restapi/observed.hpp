@@ -28,8 +28,8 @@ struct Observed {
   SecretFacts sssd_conf;                     ///< The Secret of spec.sssdConfRef.
   std::vector<Problem> missing;              ///< Missing Secrets and ConfigMaps that the pod's spec names.
   kube::ObjectPtr config_map;                ///< The Controller's "X-config".
-  std::vector<std::string> ending_nodesets;  ///< NodeSets of the same Controller that are being deleted. They might need
-                                             ///< slurmrestd to drain workers.
+  std::vector<std::string> ending_nodesets;  ///< NodeSets of the same Controller that are being deleted.
+                                             ///< They might need slurmrestd to drain workers.
   std::vector<std::string> ending_workers;   ///< Workers of a Controller that is being deleted with deletionPolicy: Drain.
   bool lasting_nodesets = false;             ///< There are NodeSets that are not being deleted.
 
