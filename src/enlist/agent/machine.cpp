@@ -120,7 +120,7 @@ core::Result<void> remove_former_jwks(Host& host, const MachineOptions& options,
   return {};
 }
 
-/// Saves the memory and writes the key file. Fails if the file has somebody else's key: daemons of another cluster may need it.
+/// Saves the memory and writes the key file. Fails if the key file has the key of somebody else: other daemons might need it.
 core::Result<void> put_key(Host& host, const MachineOptions& options, const Memory& memory, const Connection::Key& key,
                            const KeyFile& before) {
   const auto file = options.slurm_folder / key.file;

@@ -204,7 +204,8 @@ std::string why_unnamed(const View& view, const SlotKey& place) {
   }
   const NameOwner owner = view.owner_of_name(place);
   if (owner == NameOwner::kUs) return {};
-  return name + (owner == NameOwner::kOtherNode ? " is a node that is not of this NodeSet" : " is a name of another NodeSet");
+  return name + (owner == NameOwner::kOtherNode ? " is a node that is not of this NodeSet"
+                                                : " is already the name of a NodeSet in Slurm");
 }
 
 std::string leave_reason(const View& view, const Worker& worker) {
