@@ -69,8 +69,8 @@ struct Step {
   StepId id;
   std::string reason;  ///< Why the step is needed, as a text for users.
   ActPtr act;
-  /// Even if the pass has used up its time, the step can begin for this long after the start of the previous group. Set this
-  /// only on the first step of a group, to complete what the previous group began.
+  /// For this long after the start of the previous group, the step can begin even if the pass has used up its time.
+  /// Set this only on the first step of a group, to complete what the previous group began.
   core::Duration late{0};
 };
 
@@ -89,7 +89,7 @@ class Lane {
   std::vector<std::vector<Step>> groups_{1};
 };
 
-/// A request for a fact that the caches cannot guarantee. The runtime reads the fact live and plans again with Facts.
+/// A request for a fact that the caches cannot guarantee. The runtime reads the fact live and plans again with the answer.
 struct Need {
   std::string id;  ///< The key of the answer in Facts.
   ActPtr query;    ///< An act that reads.
@@ -117,7 +117,7 @@ struct Context {
   core::WallTime now;  ///< The time for timestamps in the status. Compute ages from `mono`.
   core::MonoTime mono;
   Outcomes outcomes;  ///< The outcomes of this key's steps so far.
-  Facts facts;        ///< The answers to the needs of the previous plan of this pass.
+  Facts facts;        ///< The answers to the needs of all earlier plans of this pass.
 };
 
 /// The whole difference between the actual and the desired state, as far as known. Several passes may be needed to remove it.

@@ -1,4 +1,4 @@
-// Identifies what a controller reconciles in one pass: one object, or several objects that belong together. Plans may use keys.
+// Identifies what a controller reconciles in one pass: an object, or objects that belong together. Plans can contain keys.
 #pragma once
 
 #include <compare>

@@ -46,7 +46,7 @@ struct Pass {
 
   // The results of observing and planning.
   core::MonoTime observed_at;
-  /// Set while a thread plans: when the planning began, in milliseconds of MonoTime. 0: no thread plans. That thread writes it.
+  /// While a thread plans: when the planning began, in milliseconds of MonoTime. The planning thread writes this. Otherwise 0.
   std::shared_ptr<std::atomic<core::Duration::rep>> planned_since = std::make_shared<std::atomic<core::Duration::rep>>(0);
   core::Duration planning{0};  ///< The duration of the last observing and planning.
   plan::Facts facts;
@@ -64,7 +64,7 @@ struct Pass {
   std::vector<plan::GatePtr> gates;
   core::MonoTime gated_since;
   core::MonoTime settle_at;
-  bool settled_live = false;  ///< A gate was closed for too long, and its outcome was read live.
+  bool settled_live = false;  ///< A gate was closed for so long that it was settled (plan::Gate::settle).
 
   [[nodiscard]] PassState state() const { return state_; }
   /// Requires may_follow(state(), to).
@@ -72,7 +72,7 @@ struct Pass {
 
   /// Returns the steps that were tried, except incidental ones (plan::Act::incidental).
   [[nodiscard]] std::vector<const plan::Step*> tried() const;
-  /// Reports whether a reply was lost and a gate is still closed, so that the server may still carry out the write.
+  /// Reports whether a reply was lost and a gate is still closed, so that the server might still carry out the write.
   [[nodiscard]] bool may_still_write() const;
   /// Returns the fields that all log lines of the pass have, followed by `more`.
   [[nodiscard]] std::vector<core::Field> fields(std::vector<core::Field> more) const;

@@ -27,7 +27,7 @@
 namespace run {
 
 struct PassOptions {
-  /// The maximum number of passes at once. Passes that only wait for a gate do not count. The passes of one Controller::share
+  /// The maximum number of passes at once. Passes that only wait for a gate do not count. All passes of one Controller::share
   /// get at most a quarter (a sixteenth once half are in use), so that a slow system delays no others.
   std::size_t max_in_flight = 64;
   bool dry_run = false;            ///< Log plans without executing them.
@@ -69,12 +69,12 @@ class Passes {
   void halt() { stopping_ = true; }
   /// From now on, no pass begins and no plan is executed. Releases the keys that only wait for a gate.
   void stop();
-  /// Reports whether an act of ours may still write: a pass is under way, or ended without knowing the outcome of a write.
+  /// Reports whether an act of ours might still write: a pass is under way, or the outcome of an earlier write is unknown.
   [[nodiscard]] bool may_still_write() const { return !running_.empty() || unsettled_; }
   [[nodiscard]] std::size_t under_way() const { return running_.size(); }
 
-  /// Reports whether no plan under way has taken a minute or longer. Such a plan will not end soon, because it depends on
-  /// nothing outside, and it occupies one of few threads.
+  /// Returns false if a call of `plan` has been running for a minute or longer. `plan` does no I/O, so it does not help to
+  /// wait: such a call will not end soon, and it occupies one of few threads.
   [[nodiscard]] bool plans_in_time() const;
   [[nodiscard]] bool idle() const;  ///< No pass runs, and no key is ready, held or due for a retry.
   /// Returns the keys that closed gates hold, and what each key waits for. For logs and tests.

@@ -3,7 +3,7 @@
 // Pure data: the caller passes the time, and sets a timer for next_due().
 //
 // Requires: the caller calls done() for each key that pop() has returned.
-// Guarantees: a key is queued at most once, and never processed twice at once: a key that is added while it is being
+// Guarantees: a key is queued at most once, and never processed twice at once. A key that is added while it is being
 // processed runs again after done().
 //
 //   queue.add(key, now);
@@ -36,7 +36,7 @@ struct QueueOptions {
   core::Duration backoff_base{20};
   core::Duration backoff_cap{30000};
   /// The waiting time that one point of priority is worth. Ready keys run in the order of the time when they became ready,
-  /// minus this much for each point. So a key of priority -100 waits at most 10 s behind new keys, and never forever.
+  /// minus this much for each point. A key of priority -100 runs before keys of priority 0 that become ready over 10 s later.
   core::Duration per_priority{100};
 };
 
@@ -48,7 +48,7 @@ class WorkQueue {
   explicit WorkQueue(core::Random& random, QueueOptions options = {}, Share share = {})
       : random_(&random), options_(options), share_(std::move(share)) {}
 
-  /// Makes a key ready. For a queued key, the earlier time, the higher priority and the current share count.
+  /// Makes a key ready. A key that is already queued gets the earlier time, the higher priority, and its present share.
   void add(const WorkKey& key, core::MonoTime now, int priority = 0) { add_at(key, now, now, priority); }
   void add_after(const WorkKey& key, core::Duration delay, core::MonoTime now, int priority = 0) {
     add_at(key, now + delay, now, priority);
@@ -62,7 +62,7 @@ class WorkQueue {
   [[nodiscard]] bool has_failures() const { return !failures_.empty(); }
 
   /// Returns the next ready key of the shares for which `may` returns true; nullopt if there is none. The key counts as being
-  /// processed until done(). Ready keys of other shares cost no time.
+  /// processed until done(). Skips the ready keys of a refused share all at once.
   std::optional<WorkKey> pop(core::MonoTime now, const std::function<bool(const std::string& share)>& may = {});
   /// Ends the processing of a key.
   void done(const WorkKey& key, core::MonoTime now);
@@ -103,7 +103,7 @@ class WorkQueue {
   QueueOptions options_;
   Share share_;
   std::map<WorkKey, Item> items_;
-  std::map<std::string, Ready> ready_;                    ///< Maps each share that has ready keys to them, in order.
+  std::map<std::string, Ready> ready_;                    ///< Maps each share to its ready keys, in order.
   std::set<std::pair<core::MonoTime, WorkKey>> waiting_;  ///< Sorted by due time.
   std::set<WorkKey> processing_;
   std::map<WorkKey, int> failures_;

@@ -46,7 +46,7 @@ inline constexpr std::string_view kAppLogin = "login";
 inline constexpr std::string_view kAppAccounting = "slurmdbd";
 inline constexpr std::string_view kAppDatabase = "slurm-mariadb";
 inline constexpr std::string_view kAppToken = "slurm-token";
-/// Selects the children of our resources in most caches. Every kAppX above belongs to it, except that of Tokens' Secrets.
+/// Selects the children of our resources in most caches. Contains every kAppX above, except that of Tokens' Secrets.
 inline constexpr std::string_view kChildSelector =
     "app.kubernetes.io/name in (slurmctld,slurmctld-backup,slurmdbd,slurm-mariadb,slurmrestd,slurmd,login)";
 

@@ -32,7 +32,7 @@ class Conditions {
     set(type, status ? api::ConditionStatus::kTrue : api::ConditionStatus::kFalse, reason, std::move(message));
   }
   [[nodiscard]] const std::vector<api::Condition>& all() const { return conditions_; }
-  /// Returns the conditions sorted by type. Omits conditions that were not set on this object since its construction.
+  /// Returns the conditions sorted by type. Omits previous conditions for which set() was not called.
   [[nodiscard]] core::Json json() const;
 
  private:
@@ -70,8 +70,8 @@ struct Problem {
   [[nodiscard]] bool wrong() const { return kind == Kind::kWrong; }
 };
 
-/// Sets Ready, Progressing and Degraded. `waiting`: what the object still waits for, or "". `up_to_users`: problems that are
-/// no errors and that only users can resolve. Ready and Progressing report them if there is no problem and `waiting` is "".
+/// Sets Ready, Progressing and Degraded. `waiting`: what the object still waits for, or "". `up_to_users`: tasks that are no
+/// errors and that only users can do. Ready (if false) and Progressing name them if `problems` and `waiting` are empty.
 void set_summary(Conditions& conditions, bool ready, const std::vector<Problem>& problems, const std::string& waiting,
                  const std::vector<Problem>& up_to_users = {});
 

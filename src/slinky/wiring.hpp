@@ -119,8 +119,8 @@ class Wiring {
 /// The wiring of a program whose controllers run in a kube::Manager.
 class ManagerWiring final : public Wiring {
  public:
-  /// Acts only in `namespaces`, or in all namespaces if it is empty. If it has exactly one namespace, reads nothing outside of
-  /// that namespace, except Kubernetes nodes if `nodes` is true.
+  /// Acts only in `namespaces`, or in all namespaces if that list is empty. If the list has exactly one namespace, reads
+  /// nothing outside of this namespace, except Kubernetes nodes if `nodes` is true.
   ManagerWiring(kube::Manager& manager, slurm::Clusters& clusters, std::vector<std::string> namespaces, bool nodes = true);
 
   void run(run::Controller& controller) override { manager_.add(controller); }

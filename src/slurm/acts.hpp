@@ -24,9 +24,9 @@ namespace slurm {
 /// Drains nodes for `holder`. Slurm's reason is the prefix of the holder's program, followed by `reason`. A node that somebody
 /// else has set down or failing is drained and keeps its reason. A node that already drains stays as it is, with two
 /// exceptions. If only other programs or installations of ours have drained it, the holder's reason is added to theirs. With
-/// `renames`, the new reason replaces the holder's earlier reason, or one of its program that names no installation. Fails with
-/// kNotFound if Slurm lacks one of the nodes, after draining the other nodes. Nodes that get the same reason share a request if
-/// the server supports it.
+/// `renames`, the new reason replaces the holder's earlier reason, or an earlier reason of the holder's program that names no
+/// installation. Fails with kNotFound if Slurm lacks one of the nodes, after draining the other nodes. Nodes that get the same
+/// reason share a request if the server supports it.
 struct DrainNodes final : plan::Act {
   ClusterKey cluster;
   Holder holder{Owner{}};

@@ -1,4 +1,4 @@
-// Evidence from Slurm's answers that no work is lost if a node record, or the pod or process of its slurmd, is deleted.
+// Evidence from Slurm's answers that no work is lost if a node record is deleted, or if the pod or process of its slurmd ends.
 // DrainTimedOut differs: it proves that the user allows the owner to end jobs.
 //
 // Evidence is valid for as long as the snapshot from which it was made (Snapshot::good_for). Evidence also names the state that

@@ -88,7 +88,7 @@ struct Job {
   std::set<std::string, std::less<>> flags;     ///< Flags beside the base state: COMPLETING CONFIGURING ...
   std::string partition;                        ///< A waiting job can have several: "a,b".
   std::vector<std::string> licenses{}, gres{};  ///< Names only, as in Licenses= and GresTypes=.
-  bool prolog = false;                          ///< The job is RUNNING, but its prolog runs on a node. Needs PrologFlags=Alloc.
+  bool prolog = false;                          ///< RUNNING, but its prolog still runs. Known only with PrologFlags=Alloc.
   /// The nodes that the job holds, followed by the nodes that it only names (-w). If Slurm lacks a named node, the job fails.
   /// An external job that has ended keeps the nodes that it held, because a pod was possibly placed on one of them.
   std::vector<std::string> nodes;

@@ -45,8 +45,8 @@ class UnusedQos final : public plan::Evidence {
 };
 
 /// Returns who uses the QOS, for messages: "it is the default of account physics, user ann, cluster c", "it is preempted by QOS
-/// gpu", or "it is the only QOS that may be used by account nvidia, cluster c". Returns "" if nobody does. While a list refers
-/// to a deleted QOS, slurmrestd of 24.11 cannot list any QOS, so a used QOS must not be deleted.
+/// gpu", or "it is the only QOS that may be used by account nvidia, cluster c". Returns "" if nobody does. A used
+/// QOS must not be deleted: while a stored list of QOS has a deleted QOS, slurmrestd of 24.11 cannot list any QOS.
 [[nodiscard]] std::string use_of_qos(std::string_view qos, const accounting::View& view);
 
 /// Joins texts about who uses an object, for a message: the first few texts, and how many more there are.

@@ -26,7 +26,7 @@ struct ListsOptions {
   core::Duration seldom{30000};       ///< The period of TRES and clusters, which only a configuration or a new cluster changes.
   core::Duration often_period{500};   ///< After poll_often(): the least period, and the longest pause after a failure.
   core::Duration often_for{2000};     ///< How long the effect of one poll_often() lasts.
-  int cost_factor = 20;               ///< The least time from the start of a poll to the next, as a multiple of its duration.
+  int cost_factor = 20;               ///< The least time from the start of a poll to the next start, in durations of that poll.
   core::Duration longest_pause{60000};  ///< The upper limit of the time that cost_factor demands.
   core::Duration first_backoff{500};    ///< The pause after a failure. Doubles each time, with jitter.
   core::Duration last_backoff{15000};   ///< The longest pause after failures.
@@ -53,7 +53,7 @@ class Lists {
   /// Polls only these lists; before the first call, all lists. The rows of the other lists remain and become stale.
   void want(std::set<List> lists);
   /// Call it after a write. The next poll starts once 4 times the last poll's duration have passed since the last poll's start,
-  /// or after a failure when the backoff ends. A poll under way does not count, because its answer may be older than the write.
+  /// or, after a failure, when the backoff ends. A poll under way does not count: its answer can be older than the write.
   void poll_soon(List list);
   /// Polls all lists more often for the next two seconds (ListsOptions::often_for). Call it while something waits for a change.
   void poll_often();

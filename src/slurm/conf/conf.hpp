@@ -23,7 +23,7 @@ enum class Kind { kSlurm, kCgroup, kSlurmdbd };
 struct Setting {
   std::string key;    ///< In Slurm's spelling if the key is known.
   std::string value;  ///< The value without enclosing quotes.
-  int line = 0;       ///< Line of the text, from 1; 0 if it was not parsed.
+  int line = 0;       ///< The line of the text, from 1. 0: the setting does not come from a text.
 };
 
 /// A record or a single setting. In a record, settings[0] is the key and name, and the other settings are its parameters.
@@ -40,7 +40,7 @@ struct Problem {
   int line = 0;
   std::string key;
   std::string message;
-  bool fatal = true;                      ///< False: only slurmctld can judge it (an unknown key, unlike any known key).
+  bool fatal = true;                      ///< False: Slurm might accept it, for example a key that resembles no known key.
   [[nodiscard]] std::string str() const;  ///< "line 3: MinJobAge: "5m" is not a whole number".
 };
 

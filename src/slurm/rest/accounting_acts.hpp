@@ -84,7 +84,7 @@ class AccountingActs : public std::enable_shared_from_this<AccountingActs> {
   /// Returns the database's client. If there is none, fails the act and returns null.
   AccountingClient* client(const WorkPtr& work);
   [[nodiscard]] static core::Error no_client();
-  /// Returns the error kBusy for a cluster that may use an object but cannot be asked, because its slurmrestd is not known.
+  /// Returns the error kBusy for a cluster that might use an object but cannot be asked, because its slurmrestd is not known.
   [[nodiscard]] static core::Error unknown_use(const ClusterKey& cluster);
 
   using Jobs = Found<accounting::JobUse>;

@@ -19,8 +19,8 @@ namespace slurm {
 
 class Connection;
 
-/// Calls `done` and reports errors as Client does, and kUnsupported if slurmrestd has not loaded openapi/slurmdbd. slurmdbd's
-/// lists have no update_time, so each call reads the whole list.
+/// Calls `done` in the same way as Client. Has the errors of Client, and kUnsupported if slurmrestd has not loaded
+/// openapi/slurmdbd. slurmdbd's lists have no update_time, so each call reads the whole list.
 class AccountingClient {
  public:
   template <class Row>
@@ -59,7 +59,7 @@ class AccountingClient {
   /// Creates several QOS, or changes one. slurmdbd rolls back a request that contains new and existing QOS. The caller must
   /// read the QOS back afterwards, because slurmdbd reports success even if it stores less.
   void write_qos(std::vector<QosWrite> writes, std::function<void(core::Result<void>)> done);
-  /// Deletes a QOS. slurmdbd also removes it from the lists of associations.
+  /// Deletes a QOS. slurmdbd also removes it from the QOS lists of associations.
   void delete_qos(const std::string& name, std::function<void(core::Result<void>)> done);
 
   // Accounts, users and associations. slurmdbd carries out a request as a whole, or not at all. The caller must read the

@@ -36,9 +36,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   template <class T>
   using ListDecoder = std::function<core::Result<Decoded<T>>(std::string)>;
 
-  /// The limit of all replies except tables, so that a foreign slurmrestd cannot fill our memory. /openapi/v3 takes 2 MiB.
+  /// The size limit of all replies except tables, so that a foreign slurmrestd cannot fill our memory. /openapi/v3 takes 2 MiB.
   static constexpr std::size_t kLongestReply = 32UL << 20;
-  /// The limit of a table. A job takes 5 KiB. The transport limits the size of the tables of all clusters together.
+  /// The size limit of a table. A job takes 5 KiB. The transport limits the size of the tables of all clusters together.
   static constexpr std::size_t kLongestTable = 512UL << 20;
 
   Connection(core::Loop& loop, net::HttpTransport& transport, TokenSource& tokens, core::Logger& log, ClientOptions options);
@@ -57,7 +57,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   [[nodiscard]] bool expects_cluster() const { return !options_.cluster_name.empty(); }
   [[nodiscard]] core::Loop& loop() { return loop_; }
 
-  /// Reads a list with its errors. A reply with status 304 gives an absent list without errors.
+  /// Reads a list, and the errors in the reply. A reply with status 304 counts as one without a list and without errors.
   template <class T>
   void get_list(std::string path, ListDecoder<T> decoder, std::function<void(core::Result<Decoded<T>>, int status)> then,
                 Scope scope = Scope::kCluster, std::size_t longest_reply = kLongestReply,

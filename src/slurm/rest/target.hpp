@@ -17,7 +17,7 @@ class Target final : public plan::Target {
  public:
   Target(core::Loop& loop, Clusters& clusters);
   ~Target() override;
-  /// Records that other processes may have submitted jobs until now. Snapshots that are requested soon may lack these jobs.
+  /// Records that other processes might have submitted jobs until now. Snapshots requested soon might lack these jobs.
   void others_wrote();
 
  private:

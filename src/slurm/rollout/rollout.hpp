@@ -55,7 +55,7 @@ struct Slurmctld {
 
 /// The state of a rollout.
 struct State {
-  Files offered, accepted;  ///< `accepted` is the last content that was loaded. It is empty while it equals `offered`.
+  Files offered, accepted;  ///< `accepted`: the content that was last loaded; empty if that is the offered content.
   std::string offered_hash, accepted_hash, refused_hash, refused_reason;
   std::string offered_asked, refused_asked;  ///< Wanted::asked of the offered and of the refused content; "": unknown.
   std::string refused_by;                    ///< Slurmctld::made_of of the slurmctld that refused the content.
@@ -84,8 +84,8 @@ State next_state(const State& now, const std::optional<Wanted>& wanted, const Sl
 
 // --- The steps of next_state(), in their order ---
 
-/// If slurmctld runs with the offered content, records that slurmctld has accepted it. If this slurmctld is also ready and is
-/// not State::refused_by, forgets refusals and returns true.
+/// If slurmctld runs with the offered content, records that slurmctld has accepted it. If this slurmctld is also ready and
+/// is known not to be State::refused_by, forgets all refusals and returns true.
 bool note_loaded(State& state, const Slurmctld& slurmctld);
 /// True if slurmctld has refused the offered content. False if that content was loaded once: it can be loaded again, so its
 /// refusal is a temporary fault.
@@ -146,8 +146,8 @@ inline constexpr core::Duration kPrologLimit{60000};
 inline constexpr core::Duration kPrologPoll{500};
 /// The id of the steps that ask Slurm whether any job is starting. Such a job fails the step with kBusy, which is not reported.
 inline const plan::StepId kLookForStarting{"look for", "starting jobs"};
-/// Returns since when the checks just before a load have failed, because a job was starting or Slurm did not answer. nullopt:
-/// there was no check, the last check succeeded, or a later plan did not need the check.
+/// Returns since when the steps kLookForStarting have failed, because a job was starting or Slurm did not answer. nullopt:
+/// there was no such step, the last one succeeded, or a later plan did not need it.
 std::optional<core::MonoTime> looks_fail_since(const plan::Context& context);
 /// Returns the jobs that are starting, from Slurm's last answer.
 std::set<std::int64_t> starting_jobs(const SnapshotPtr& snapshot);

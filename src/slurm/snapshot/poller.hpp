@@ -28,8 +28,8 @@ struct PollerOptions {
   core::Duration period{1000};       ///< The time between the starts of two rounds.
   core::Duration often_period{300};  ///< The period after poll_often().
   core::Duration often_for{2000};    ///< How long the effect of one poll_often() lasts.
-  /// The least time between the starts of two rounds, as a multiple of the first round's duration. This time is at most 15 s,
-  /// or at most twice the first round's duration if that is longer.
+  /// The least time from the start of a round to the start of the next, as a multiple of the earlier round's duration. This
+  /// time is at most 15 s, or twice the earlier round's duration if that is longer.
   int cost_factor = 20;
   int often_cost_factor = 4;          ///< The factor after poll_often() and poll_soon().
   core::Duration first_backoff{300};  ///< The pause after a failure. Doubles each time, with jitter.
@@ -52,9 +52,9 @@ class Poller {
 
   /// Starts polling at once. `last_known` has the contents of an earlier connection, which count as kStale.
   void start(SnapshotPtr last_known = nullptr);
-  /// Stops all rounds and calls of the listener. The snapshot stays.
+  /// Stops polling. The listener is not called any more. The snapshot stays.
   void stop();
-  /// Starts a round as soon as often_cost_factor allows, or after a failure when its pause ends. Call it after a write. If a
+  /// Starts a round as soon as often_cost_factor allows, or, after a failure, when the pause ends. Call it after a write. If a
   /// round is under way, another round follows it.
   void poll_soon();
   /// Makes rounds more frequent, and retries failures sooner, for two seconds (PollerOptions::often_for). Call it while

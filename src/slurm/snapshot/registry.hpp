@@ -96,7 +96,7 @@ class Clusters {
   /// Makes polls more frequent for two seconds. Call it when a plan waits on the cluster or accounting database
   /// (Plan::waits_on).
   void poll_often(const std::string& system);
-  /// Polls as soon as PollerOptions::often_cost_factor allows, or after a failure when its pause ends. Call it after a write.
+  /// Polls as soon as PollerOptions::often_cost_factor allows, or, after a failure, when the pause ends. Call it after a write.
   void poll_soon(const ClusterKey& cluster);
   void poll_soon(const AccountingKey& database, accounting::List list);
   /// Makes the next poll read all tables, even those that slurmctld reports as unchanged. Call it when the contents are wrong,
@@ -112,7 +112,7 @@ class Clusters {
 
   /// Returns a gate that opens in one of three cases: a snapshot exists whose requests started after now, the cluster was
   /// removed, or Slurm does not answer (a key must not wait forever). In the last case the contents are stale and prove
-  /// nothing, and the next complete snapshot is one that was requested later (Poller::wrote).
+  /// nothing, and they stay stale until a snapshot that was requested after now is complete (Poller::wrote).
   [[nodiscard]] plan::GatePtr gate_from_now(const ClusterKey& cluster, std::string what);
   /// Returns a gate as gate_from_now does, with `when` in place of now. Before `when`, the gate stays closed even if Slurm does
   /// not answer.

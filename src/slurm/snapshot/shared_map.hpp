@@ -1,5 +1,5 @@
-// A map whose copies share their contents until one of them is written to. So making a new snapshot in which nothing changed
-// copies no contents.
+// A map whose copies share their contents until one of them is written to. So a new snapshot in which nothing has changed needs
+// no copy of the contents.
 #pragma once
 
 #include <initializer_list>

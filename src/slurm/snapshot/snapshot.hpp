@@ -66,7 +66,7 @@ struct Snapshot {
   [[nodiscard]] bool complete() const { return health == Health::kComplete; }
   /// True if Slurm has answered several times in a row, but with answers that we cannot read.
   [[nodiscard]] bool unreadable() const;
-  /// True if slurmrestd has answered several times in a row that slurmctld does not.
+  /// True if slurmrestd has reported several times in a row that slurmctld does not answer.
   [[nodiscard]] bool silent() const;
   /// Returns the age up to which the snapshot counts as evidence: kFresh, or longer if Slurm takes long to answer.
   [[nodiscard]] core::Duration good_for() const;
