@@ -100,6 +100,8 @@ class Check {
         names_.clusters.empty() ? "" : ". Those that have joined: " + joined({names_.clusters.begin(), names_.clusters.end()});
     report({absent.begin(), absent.end()}, none, "ClusterUnknown", "no such cluster has joined the Accounting: ", {}, known);
     if (!in_all || !names_.clusters.empty() || !out_.reason.empty()) return;
+    // An account or a user can exist without a cluster, an association cannot.
+    out_.hold = claim_.subject == Subject::kAssociation;
     out_.reason = "ClusterUnknown";
     out_.message = "no cluster has joined the Accounting yet. The associations are created in each cluster that joins";
     out_.coming = true;
