@@ -18,7 +18,7 @@ using core::Json;
 constexpr std::size_t kShortestKey = 16;
 constexpr const char* kNote = "slurm-enlist";  ///< The member with KeyChange::note.
 
-/// Returns KeyId::print of a key. With the prefix, the digest is of no use for anything else.
+/// Returns KeyId::print of a key. The text before the key makes the digest useless for every other purpose.
 std::string print_of(std::string_view key) {
   return core::short_digest("slurm-enlist key " + std::string(key));
 }

@@ -22,7 +22,7 @@ inline constexpr std::string_view kStillStarting = "slurmd is still starting";
 /// Returns the text of /etc/default/slurmd: SLURMD_OPTIONS="...". It is quoted twice, because systemd unquotes it when it reads
 /// the EnvironmentFile, and again when it splits $SLURMD_OPTIONS into words (systemd.exec(5), systemd.service(5)).
 [[nodiscard]] std::string defaults_file(const std::vector<std::string>& arguments);
-/// Returns the arguments in a file of defaults_file(). Error: kInvalid if the file has no SLURMD_OPTIONS, or quotes otherwise.
+/// Returns the arguments in a file of defaults_file(). Error: kInvalid if the file has no SLURMD_OPTIONS or other quotes.
 [[nodiscard]] core::Result<std::vector<std::string>> arguments_of(std::string_view defaults_file);
 /// Returns the text of slurmd's unit: Type=notify, one ExecStart without a wrapper, KillMode=process, Delegate=yes,
 /// Restart=on-failure, TimeoutStartSec=infinity (slurmd waits for slurmctld). `slurmd`: the path of the program. `defaults`:

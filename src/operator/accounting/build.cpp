@@ -110,10 +110,11 @@ std::string write_conf_script() {
   // slurmdbd parses a line as follows (parse_config.c). # begins a comment, and a backslash quotes the next character. After
   // that, it looks for Key=value, where the value is "text without double quotes" or text without blanks.
   //
-  // slurmdbd -u connects to the database and exits. While it cannot connect, the script tries again every few seconds. The
-  // script then fails with the cause as the container's termination message, which stays in the pod's status while the next
-  // container tries. The kubelet waits longer before each restart. So the script fails with an earlier cause only if the cause
-  // stays for 60 tries, and never twice in a row with the same cause. As the version of a new database, slurmdbd 24.11 reports
+  // slurmdbd -u connects to the database and exits. While it cannot connect, the script tries again every second. To report a
+  // cause, the script ends with the cause as the container's termination message, which stays in the pod's status while the
+  // next container tries. After each end, the kubelet waits longer before it restarts the container. So the script never ends
+  // twice in a row with the same cause, and ends with a cause that it has reported before only if the cause stays for 60 tries.
+  // As the version of a new database, slurmdbd 24.11 reports
   // NO_VAL (4294967294), which is no error.
   //
   // slurmdbd reports unsuitable settings of the database server only in its log, and only when it really starts. So the script

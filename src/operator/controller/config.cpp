@@ -222,7 +222,7 @@ std::optional<std::string> find_namesake(const Observed& observed, const ConfigS
   const bool unknown = !slurm::has_answered(observed.snapshot) && state.exists() && !observed.restapis.empty() &&
                        (workers_name || !state.accepted_hash.empty());
   if (!unknown && !observed.worker_nodes.contains(name)) return {};
-  // If slurm.conf already has this NodeSet, the NodeSet keeps the name: Slurm then accepts no worker of this name.
+  // If slurm.conf already has a NodeSet of this name, the line stays: Slurm then accepts no worker of this name.
   if (conf::parse(conf::Kind::kSlurm, slurm_conf(state.offered)).conf.record("NodeSet", name) != nullptr) return {};
   return unknown && !workers_name ? std::string() : whose;
 }

@@ -18,8 +18,8 @@
 namespace op::nodeset {
 namespace {
 
-/// The time until the operator judges again the workers that a switch of the scalingMode has left out or that keep their names.
-/// Events might not wake the NodeSet when such a worker can be replaced.
+/// The time until the operator looks again at workers that cannot be replaced yet, although the scalingMode or the names of the
+/// Kubernetes nodes have changed. Events might not wake the NodeSet when such a worker can be replaced.
 constexpr Change kSwitchAgain{core::Duration{30000}, "workers of the other scalingMode may be replaced"};
 constexpr Change kRenameAgain{core::Duration{30000}, "workers may get the names that their Kubernetes nodes give them"};
 constexpr std::size_t kNamesTold = 3;

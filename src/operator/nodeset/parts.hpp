@@ -118,7 +118,7 @@ struct Fates {
   WaitingJobsByNode waiting_jobs;
   std::vector<std::string> names_kept;  ///< Why workers do not get the names that their Kubernetes nodes now give them.
   bool asks_reservations = false;       ///< Records have to be deleted, but Slurm's reservations were not read recently.
-  std::vector<Change> changes;          ///< When a fate might change.
+  std::vector<Change> changes;          ///< The times after which the fate of a worker might change.
 };
 
 /// The known problems of spec.extraConf and of slurmd's options. "": there is none.

@@ -65,8 +65,8 @@ class AccountingClient {
   // Accounts, users and associations. slurmdbd carries out a request as a whole, or not at all. The caller must read the
   // objects back afterwards, because slurmdbd reports success even if it stores less.
 
-  /// Creates accounts, without associations, or replaces their fields. Removes coordinators that are absent in `accounts`. The
-  /// coordinators of the accounts above must be present, because slurmrestd would try to remove them as well.
+  /// Creates accounts, without associations, or replaces their fields. Removes coordinators that are absent in `accounts`. An
+  /// account must also list the coordinators of its parent accounts, because slurmrestd would try to remove them as well.
   void write_accounts(const std::vector<accounting::Account>& accounts, std::function<void(core::Result<void>)> done);
   struct UserWrite {
     std::string name, admin_level;
