@@ -114,8 +114,7 @@ std::string write_conf_script() {
   // cause, the script ends with the cause as the container's termination message, which stays in the pod's status while the
   // next container tries. After each end, the kubelet waits longer before it restarts the container. So the script never ends
   // twice in a row with the same cause, and ends with a cause that it has reported before only if the cause stays for 60 tries.
-  // As the version of a new database, slurmdbd 24.11 reports
-  // NO_VAL (4294967294), which is no error.
+  // As the version of a new database, slurmdbd 24.11 reports NO_VAL (4294967294), which is no error.
   //
   // slurmdbd reports unsuitable settings of the database server only in its log, and only when it really starts. So the script
   // starts it once with a database in which nobody can create tables. slurmdbd then checks the settings, fails at the first
