@@ -34,9 +34,9 @@ TEST(OperatorRuns, WhileItLeadsOrItsPodIsThere) {
   EXPECT_THAT(operator_runs({operator_pod("op-1")}, {lease(kUs, "2026-01-02T02:59:55.000000Z")}, "hpc", kNow),
               HasSubstr("the operator is active"));
   // The operator may run outside of the cluster.
-  EXPECT_THAT(operator_runs({}, {lease("laptop_0123456789abcdef", "2026-01-02T02:59:55Z")}, "hpc", kNow), HasSubstr("leads"));
+  EXPECT_THAT(operator_runs({}, {lease("laptop_0123456789abcdef", "2026-01-02T02:59:55Z")}, "hpc", kNow), HasSubstr("is active"));
   // The clocks may differ a little.
-  EXPECT_THAT(operator_runs({}, {lease(kUs, "2026-01-02T02:59:10Z")}, "hpc", kNow), HasSubstr("leads"));
+  EXPECT_THAT(operator_runs({}, {lease(kUs, "2026-01-02T02:59:10Z")}, "hpc", kNow), HasSubstr("is active"));
   EXPECT_THAT(operator_runs({operator_pod("op-1")}, {}, "hpc", kNow), HasSubstr("pod slurm-operator/op-1"));
   EXPECT_THAT(operator_runs({operator_pod("op-1")}, {lease("what-is-this", "2026-01-02T03:00:00Z")}, "hpc", kNow), Not(""));
 }
@@ -58,8 +58,8 @@ TEST(OperatorRuns, OneOfOtherNamespacesDoesNotMatter) {
   const Json pod = operator_pod("op-1", R"(["--namespaces=a,b"])");
   const std::vector<Json> leases{lease(kUs, "2026-01-02T03:00:00Z")};
   EXPECT_EQ(operator_runs({pod}, leases, "hpc", kNow), "");
-  EXPECT_THAT(operator_runs({pod}, leases, "b", kNow), HasSubstr("leads"));
-  EXPECT_THAT(operator_runs({operator_pod("op-1", R"(["--namespaces="])")}, leases, "hpc", kNow), HasSubstr("leads"));
+  EXPECT_THAT(operator_runs({pod}, leases, "b", kNow), HasSubstr("is active"));
+  EXPECT_THAT(operator_runs({operator_pod("op-1", R"(["--namespaces="])")}, leases, "hpc", kNow), HasSubstr("is active"));
 }
 
 ReleaseFacts facts() {
@@ -89,7 +89,7 @@ TEST(Release, TakesOffFinalizersAndStampsOfThisClusterAlone) {
   EXPECT_EQ(plan.steps[2].patch["metadata"]["finalizers"], Json::array({"example.com/other"})) << "another's stays";
   EXPECT_EQ(plan.steps[2].patch["metadata"]["uid"], "n-1");
   EXPECT_EQ(plan.refusal, "");
-  EXPECT_THAT(plan.notes, testing::Contains(HasSubstr("PodDisruptionBudget slurm-workers-pdb-slurm stays")));
+  EXPECT_THAT(plan.notes, testing::Contains(HasSubstr("PodDisruptionBudget slurm-workers-pdb-slurm is kept")));
   EXPECT_THAT(plan.notes, testing::Contains(HasSubstr("{name: slurm-slurm-key, key: slurm.key}")));
 }
 
