@@ -34,7 +34,8 @@ TEST(OperatorRuns, WhileItLeadsOrItsPodIsThere) {
   EXPECT_THAT(operator_runs({operator_pod("op-1")}, {lease(kUs, "2026-01-02T02:59:55.000000Z")}, "hpc", kNow),
               HasSubstr("the operator is active"));
   // The operator may run outside of the cluster.
-  EXPECT_THAT(operator_runs({}, {lease("laptop_0123456789abcdef", "2026-01-02T02:59:55Z")}, "hpc", kNow), HasSubstr("is active"));
+  EXPECT_THAT(operator_runs({}, {lease("laptop_0123456789abcdef", "2026-01-02T02:59:55Z")}, "hpc", kNow),
+              HasSubstr("is active"));
   // The clocks may differ a little.
   EXPECT_THAT(operator_runs({}, {lease(kUs, "2026-01-02T02:59:10Z")}, "hpc", kNow), HasSubstr("is active"));
   EXPECT_THAT(operator_runs({operator_pod("op-1")}, {}, "hpc", kNow), HasSubstr("pod slurm-operator/op-1"));
