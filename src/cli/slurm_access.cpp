@@ -120,6 +120,18 @@ core::Result<core::Json> one_controller(const std::vector<core::Json>& controlle
                     fmt::format("namespace {} has several clusters: name one with --cluster ({})", ns, names));
 }
 
+core::Result<ReachedCluster> reach_cluster(Api& api, const kube::Key& controller) {
+  auto lists = api.lists({{slinky::resources::kController, controller.ns}, {slinky::resources::kRestApi, controller.ns}});
+  for (const auto& list : lists) {
+    if (!list) return std::unexpected(list.error());
+  }
+  auto found = one_controller(*lists[0], controller.ns, controller.name);
+  if (!found) return std::unexpected(found.error());
+  auto slurm = reach_slurm(api, *found, *lists[1]);
+  if (!slurm) return std::unexpected(slurm.error());
+  return ReachedCluster{std::move(*found), std::move(*slurm)};
+}
+
 core::Result<std::unique_ptr<SlurmAccess>> reach_slurm(Api& api, const core::Json& controller,
                                                        const std::vector<core::Json>& restapis) {
   const slinky::ServingObserved observed = serving_facts(controller, restapis);

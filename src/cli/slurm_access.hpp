@@ -38,6 +38,15 @@ class SlurmAccess {
 core::Result<core::Json> one_controller(const std::vector<core::Json>& controllers, const std::string& ns,
                                         const std::string& name);
 
+/// A cluster, and the connection to its slurmrestd.
+struct ReachedCluster {
+  core::Json controller;
+  std::unique_ptr<SlurmAccess> slurm;
+};
+/// Reads the Controller and the RestApis of its namespace, and connects. An empty name means the only Controller of the
+/// namespace. Errors: those of one_controller() and reach_slurm().
+core::Result<ReachedCluster> reach_cluster(Api& api, const kube::Key& controller);
+
 /// Connects to the slurmrestd of a Controller. `restapis`: all of its namespace. The error says why Slurm cannot be asked.
 core::Result<std::unique_ptr<SlurmAccess>> reach_slurm(Api& api, const core::Json& controller,
                                                        const std::vector<core::Json>& restapis);
