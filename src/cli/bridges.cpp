@@ -70,8 +70,10 @@ PodCluster cluster_of_one(const KnownBridge& its) {
 
 KnownBridge bridge_of(const Json& deployment) {
   const std::vector<std::string> arguments = arguments_of(deployment);
-  KnownBridge out{kube::key_of(deployment), core::get_int(deployment, {"status", "readyReplicas"}) > 0,
-                  key_in(value_of(arguments, "--cluster")), {}};
+  KnownBridge out{kube::key_of(deployment),
+                  core::get_int(deployment, {"status", "readyReplicas"}) > 0,
+                  key_in(value_of(arguments, "--cluster")),
+                  {}};
   out.settings.cluster =
       out.controller ? slinky::cluster_key(out.controller->ns, out.controller->name) : value_of(arguments, "--slurmrestd");
   out.settings.managed_namespaces = names_in(value_of(arguments, "--managed-namespaces"));

@@ -15,6 +15,9 @@ namespace {
 using core::Json;
 using Pod = kube::SchedulingPodRecord;
 
+/// The events that `kubectl describe` shows. Users may read them, and often not those of events.k8s.io.
+const kube::Resource kCoreEvent{"", "v1", "Event", "events", true};
+
 bool interrupted(const core::Error& error) {
   return error.code == core::ErrorCode::kCancelled;
 }
@@ -71,12 +74,10 @@ core::Result<WhyFacts> read_job(Api& api, const Pod& pod, const kube::Key& contr
   const auto installation = read_installation(api);
   if (!installation) return std::unexpected(installation.error());
   slurm::Client& client = cluster->slurm->client();
-  const auto jobs =
-      cluster->slurm->await<slurm::Table<slurm::Job>>(api, [&](auto done) { client.jobs({}, std::move(done)); });
+  const auto jobs = cluster->slurm->await<slurm::Table<slurm::Job>>(api, [&](auto done) { client.jobs({}, std::move(done)); });
   if (!jobs) return std::unexpected(jobs.error());
   const auto job = job_of_pod(pod, *installation, jobs->rows);
-  if (job == nullptr)
-    return core::fail(core::ErrorCode::kNotFound, why_no_job(pod, controller.str(), !installation->empty()));
+  if (job == nullptr) return core::fail(core::ErrorCode::kNotFound, why_no_job(pod, controller.str(), !installation->empty()));
   auto facts = read_why(api, *cluster, {job->id, {}});
   // After slurmctld has lost its state, another job can have the number.
   if (facts && (facts->job->id != job->id || facts->job->submitted != job->details->submitted))
@@ -105,7 +106,7 @@ core::Result<void> add_job(Api& api, const std::optional<kube::Key>& named, PodF
 }
 
 core::Result<void> add_warnings(Api& api, PodFacts& to) {
-  auto events = api.list({.resource = kube::resources::kEvent,
+  auto events = api.list({.resource = kCoreEvent,
                           .ns = to.pod->meta.ns,
                           .field_selector = "involvedObject.uid=" + to.pod->meta.uid + ",type=Warning"});
   if (!events && interrupted(events.error())) return std::unexpected(events.error());

@@ -27,7 +27,8 @@ struct PodFacts {
 /// if all have ended, the newest. Of a placed pod, this is the job that the pod was placed for. `installation` is the UID of
 /// the Kubernetes cluster. If it is "", because it could not be read, only a job whose mark has the UID of the pod is
 /// returned. Returns null if no such job is listed.
-[[nodiscard]] std::shared_ptr<const slurm::Job> job_of_pod(const kube::SchedulingPodRecord& pod, const std::string& installation,
+[[nodiscard]] std::shared_ptr<const slurm::Job> job_of_pod(const kube::SchedulingPodRecord& pod,
+                                                           const std::string& installation,
                                                            const std::vector<std::shared_ptr<const slurm::Job>>& jobs);
 
 /// Reads the pod and, as far as the user may, everything else. `controller` names the Controller; nullopt means the one that

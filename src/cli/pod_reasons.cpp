@@ -15,7 +15,8 @@ constexpr std::string_view kAnotherPod = "Its owner, such as a Deployment, makes
 constexpr auto kQueued = std::to_array<PodReason>({
     {"Queued", {"Its job is in the queue, and Slurm has not looked at it yet.", ""}},
     {"NodeInUse",
-     {"Its job has a node on which an earlier pod still ends.", "It starts when that pod is gone. Do not delete the pod with --force."}},
+     {"Its job has a node on which an earlier pod still ends.",
+      "It starts when that pod is gone. Do not delete the pod with --force."}},
     {"SUSPENDED",
      {"Its job was suspended before the pod was placed.", "An administrator of Slurm continues it with `scontrol resume`."}},
     {"Unknown", {"Its job neither waits nor runs.", ""}},
@@ -36,7 +37,8 @@ constexpr auto kQueued = std::to_array<PodReason>({
     {"GroupIncomplete",
      {"Its group starts together, and lacks pods.", "Create the other pods, or lower the size in the object of the group."}},
     {"GroupFull", {"Its group has as many pods as it needs.", "It waits for a place in the job of the group."}},
-    {"JobEndsSoon", {"The job of its group ends soon, and takes no further pods.", "It gets a place in the next job of the group."}},
+    {"JobEndsSoon",
+     {"The job of its group ends soon, and takes no further pods.", "It gets a place in the next job of the group."}},
     {"Freed", {"Somebody removed the gate of the pod.", "Kubernetes alone schedules it."}},
     {"Retired", {"slurm-bridge is being removed.", "Kubernetes alone schedules it."}},
 });
@@ -44,7 +46,8 @@ constexpr auto kQueued = std::to_array<PodReason>({
 constexpr auto kEnded = std::to_array<PodReason>({
     {"Cancelled", {"Somebody cancelled its job.", kAnotherPod}},
     {"TimedOut",
-     {"The time limit of its job ran out.", "The annotation slurmjob.slinky.slurm.net/timelimit sets another one, in minutes."}},
+     {"The time limit of its job ran out.",
+      "The annotation slurmjob.slinky.slurm.net/timelimit sets another one, in minutes."}},
     {"Preempted", {"Slurm gave its node to a more urgent job.", kAnotherPod}},
     {"NodeFailed", {"Slurm lost the node of its job.", kAnotherPod}},
     {"BootFailed", {"The node of its job did not start.", kAnotherPod}},

@@ -149,7 +149,8 @@ int run_completion(const Outside& outside, const std::vector<std::string>& words
   const auto names_of = [&](Names names) {
     std::vector<std::string> out = existing(context, names);
     const bool after_kind = words.size() > 1 && means_pods(words[words.size() - 2]);
-    if (names == Names::kWaitingPods && !after_kind) std::ranges::for_each(out, [](std::string& name) { name = "pod/" + name; });
+    if (names == Names::kWaitingPods && !after_kind)
+      std::ranges::for_each(out, [](std::string& name) { name = "pod/" + name; });
     return out;
   };
   for (const std::string& word : complete(tree.completables(), words, names_of)) outside.write_out(word + "\n");

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 
+#include "api/well_known.hpp"
 #include "bridge/common/groups.hpp"
 #include "bridge/common/names.hpp"
 #include "bridge/common/states.hpp"
 #include "cli/objects.hpp"
 #include "cli/pod_reasons.hpp"
+#include "slinky/names.hpp"
 
 namespace cli {
 namespace {
@@ -41,7 +43,8 @@ std::string place_of(const PodFacts& facts) {
 
 Standing standing_of_waiting(const PodFacts& facts) {
   const kube::PodCondition* queued = queued_of(facts);
-  if (queued == nullptr) return {"Waits", "it has the scheduling gate of slurm-bridge, and slurm-bridge has not reported on it"};
+  if (queued == nullptr)
+    return {"Waits", "it has the scheduling gate of slurm-bridge, and slurm-bridge has not reported on it"};
   if (queued->status == "True") return {"Waits", "it waits for Slurm"};
   if (queued->reason == "Refused") return {"Waits", "it gets no job in Slurm, because what it asks for is refused"};
   return {"Waits", "it has no job in Slurm"};
@@ -49,7 +52,7 @@ Standing standing_of_waiting(const PodFacts& facts) {
 
 Standing standing_of_bound(const PodFacts& facts) {
   const std::string place = place_of(facts);
-  if (bridge::is_told_to_end(*facts.pod)) return {"Ends", "slurm-bridge ends it on node " + place};
+  if (bridge::is_told_to_end(*facts.pod)) return {"Ends", "it has to end: slurm-bridge evicts it from node " + place};
   if (facts.pod->phase != "Running") return {"Starts", "it is on node " + place + ", and its containers do not run yet"};
   return {"Runs", "it runs on node " + place + (facts.pod->ready() ? "" : ", and is not ready")};
 }
@@ -75,7 +78,7 @@ Standing standing_of(const PodFacts& facts) {
       break;
   }
   if (was_freed(facts)) return {"Freed", "its gate was removed, so that Kubernetes alone schedules it"};
-  return {"NotManaged", "slurm-bridge does not manage it: it has no scheduling gate of slurm-bridge, and was not placed by it"};
+  return {"NotManaged", "it is no pod of slurm-bridge: it has no scheduling gate of slurm-bridge, and was not placed by it"};
 }
 
 std::string created_of(const PodFacts& facts) {
@@ -177,7 +180,8 @@ std::vector<std::string> details_of_bridges(const PodFacts& facts, const std::st
                     ", but has no gate. Pods of DaemonSets get none, nor did pods that were created before the bridge managed "
                     "them, or while Slurm was too old. Create it again to let Slurm schedule it.");
     if (one->ready && state == "Waits" && queued_of(facts) == nullptr && facts.now - pod.meta.created > kReportTakes)
-      out.push_back("Its log says why it has not: kubectl -n " + one->deployment.ns + " logs deployment/" + one->deployment.name);
+      out.push_back("Its log says why it has not: kubectl -n " + one->deployment.ns + " logs deployment/" +
+                    one->deployment.name);
   }
   if (!its.empty() || !facts.bridges.unknown.empty()) return out;
   out.push_back(facts.bridges.known.empty()
@@ -200,9 +204,11 @@ std::vector<std::string> details_of_pod(const PodFacts& facts, const std::string
     if (const auto group = bridge::group_of(pod.meta)) {
       const bridge::GroupObject object = bridge::object_of(*group);
       out.push_back("It starts together with the other pods of " + object.resource.kind + " " + object.key.name +
-                    ": one job holds a node for each of them.");
+                    ", which get one job.");
     }
   }
+  if (state == "NotManaged" && pod.meta.label(api::kLabelName) == slinky::kAppWorker)
+    out.push_back("It is a worker of a NodeSet, which `kubectl slurm status` explains.");
   if (state == "Placed")
     out.push_back("If Kubernetes does not bind it within two minutes, it ends as Failed, and its owner makes another pod.");
   if (state == "NotManaged" && pod.node_name.empty() && !pod.scheduler.empty() && pod.scheduler != "default-scheduler") {
@@ -251,7 +257,8 @@ std::string condition_text(const Json& condition, const Json& job, const Style& 
 
 std::string container_text(const Json& container, const Style& style) {
   const std::string reason = core::get_string(container, {"reason"});
-  const std::string name = (core::get_bool(container, {"init"}) ? "Init container " : "Container ") + core::get_string(container, {"name"});
+  const std::string name =
+      (core::get_bool(container, {"init"}) ? "Init container " : "Container ") + core::get_string(container, {"name"});
   if (reason == "Running") return name + " has not ended yet.\n";
   const auto restarts = core::get_int(container, {"restarts"});
   return name + (reason == "Failed" ? ": " : " waits: ") + style.paint(Tone::kWarn, printable(reason)) +
@@ -283,7 +290,8 @@ Json why_pod_document(const PodFacts& facts) {
     for (std::string& line : details_of_bridges(facts, state)) out["details"].push_back(std::move(line));
   }
   if (state == "Ended" && !(pod.reason + pod.message).empty())
-    out["details"].push_back(pod.reason.empty() || pod.message.empty() ? pod.reason + pod.message : pod.reason + ": " + pod.message);
+    out["details"].push_back(pod.reason.empty() || pod.message.empty() ? pod.reason + pod.message
+                                                                       : pod.reason + ": " + pod.message);
   out["containers"] = waiting_containers(facts, state);
   out["warnings"] = newest_warnings(facts, state);
   out["controller"] = facts.controller ? Json(facts.controller->str()) : Json();
@@ -296,7 +304,8 @@ std::string why_pod_text(const Json& document, const Style& style, core::WallTim
   const auto text = [&](const char* part) { return core::get_string(document, {part}); };
   const std::string created = text("created");
   std::string out = style.paint(Tone::kStrong, "Pod " + text("namespace") + "/" + text("pod")) + " is " + text("phase") +
-                    (created.empty() ? "" : ", created " + moment_text(created, now)) + "\n" + capital(text("summary")) + ".\n";
+                    (created.empty() ? "" : ", created " + moment_text(created, now)) + "\n" +
+                    capital(printable(text("summary"))) + ".\n";
   const Json& job = document["job"];
   for (const Json& condition : document["conditions"]) out += condition_text(condition, job, style, now);
   for (const Json& container : document["containers"]) out += container_text(container, style);

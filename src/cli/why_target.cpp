@@ -23,7 +23,8 @@ core::Result<WhyTarget> read_object(const std::string& kind, const std::string& 
     return std::unexpected(wrong(given, "is no job and no pod: name a job of Slurm, as 12 or 12_3, or a pod, as pod/NAME"));
   if (name.empty()) return std::unexpected(wrong(given, "lacks the name of the pod: write pod/NAME"));
   if (!can_name_pod(name))
-    return std::unexpected(wrong(name, "is no name of a pod: such names have a-z, 0-9, \"-\" and \".\"; -n names the namespace"));
+    return std::unexpected(
+        wrong(name, "is no name of a pod: such names have a-z, 0-9, \"-\" and \".\"; -n names the namespace"));
   return PodName{name};
 }
 
@@ -54,13 +55,14 @@ core::Result<WhyTarget> read_target(const std::vector<std::string>& words) {
 core::Result<kube::Key> read_cluster(const std::string& text, const WhyTarget& target) {
   if (text.empty()) return kube::Key{};
   const std::size_t slash = text.find('/');
-  const kube::Key key = slash == std::string::npos ? kube::Key{"", text} : kube::Key{text.substr(0, slash), text.substr(slash + 1)};
+  const kube::Key key =
+      slash == std::string::npos ? kube::Key{"", text} : kube::Key{text.substr(0, slash), text.substr(slash + 1)};
   const bool whole = slash != std::string::npos && !key.ns.empty();
   if (!key.name.empty() && !key.name.contains('/') && (whole || slash == std::string::npos)) {
     if (whole || std::holds_alternative<JobName>(target)) return key;
-    return core::fail(core::ErrorCode::kInvalid,
-                      "--cluster \"" + printable(text) + "\": name the Controller with its namespace, as NAMESPACE/" + text +
-                          ": -n is the namespace of the pod");
+    return core::fail(core::ErrorCode::kInvalid, "--cluster \"" + printable(text) +
+                                                     "\": name the Controller with its namespace, as NAMESPACE/" + text +
+                                                     ": -n is the namespace of the pod");
   }
   return core::fail(core::ErrorCode::kInvalid,
                     "--cluster \"" + printable(text) + "\": must be NAME or NAMESPACE/NAME of a Controller");
