@@ -4,6 +4,7 @@
 
 #include "api/well_known.hpp"
 #include "bridge/common/names.hpp"
+#include "cli/slurm_access.hpp"
 #include "slinky/names.hpp"
 #include "slinky/status.hpp"
 
@@ -51,14 +52,6 @@ std::vector<std::string> names_in(std::string_view list) {
   return out;
 }
 
-/// Reads "NAMESPACE/NAME".
-std::optional<kube::Key> key_in(std::string_view text) {
-  const std::size_t slash = text.find('/');
-  if (slash == std::string_view::npos || slash == 0 || slash + 1 == text.size() || text.find('/', slash + 1) != text.npos)
-    return std::nullopt;
-  return kube::Key{std::string(text.substr(0, slash)), std::string(text.substr(slash + 1))};
-}
-
 PodCluster cluster_of_one(const KnownBridge& its) {
   if (its.controller) return {its.controller, ""};
   return {{},
@@ -72,7 +65,7 @@ KnownBridge bridge_of(const Json& deployment) {
   const std::vector<std::string> arguments = arguments_of(deployment);
   KnownBridge out{kube::key_of(deployment),
                   core::get_int(deployment, {"status", "readyReplicas"}) > 0,
-                  key_in(value_of(arguments, "--cluster")),
+                  controller_key(value_of(arguments, "--cluster")),
                   {}};
   out.settings.cluster =
       out.controller ? slinky::cluster_key(out.controller->ns, out.controller->name) : value_of(arguments, "--slurmrestd");
@@ -107,7 +100,7 @@ core::Result<Bridges> read_bridges(Api& api) {
 
 PodCluster cluster_of(const kube::SchedulingPodRecord& pod, const Bridges& bridges) {
   if (!bridges.unknown.empty()) {
-    const auto key = key_in(pod.meta.annotation(bridge::kAnnotationManagedBy));
+    const auto key = controller_key(pod.meta.annotation(bridge::kAnnotationManagedBy));
     if (key) return {key, ""};
     return {{}, "the settings of slurm-bridge cannot be read: " + bridges.unknown + kNameIt};
   }

@@ -29,7 +29,7 @@ constexpr auto kQueued = std::to_array<PodReason>({
     {"NoNode",
      {"No node that the pod may use can run it.",
       "Ask for less, or change the node selector, the affinity, the tolerations or the partition."}},
-    {"OtherGates", {"It has other scheduling gates.", "Slurm gets a job when they are removed."}},
+    {"OtherGates", {"It has other scheduling gates.", "It gets a job when they are removed."}},
     {"Unsupported",
      {"This Slurm is too old for slurm-bridge.", "An administrator upgrades Slurm, or removes the gate of the pod."}},
     {"SlurmUnavailable", {"Slurm does not answer.", "It gets a job when Slurm answers again."}},

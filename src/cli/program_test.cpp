@@ -522,7 +522,7 @@ TEST_P(WhyPodProgramTest, MistakesAndCompletion) {
   EXPECT_EQ(run({"why", "train-0", "-n", "research"}), kUsage);
   EXPECT_THAT(err, HasSubstr("name a pod as pod/train-0"));
   EXPECT_EQ(run({"why", "pod/train-0", "--cluster", "slurm"}), kUsage);
-  EXPECT_THAT(err, HasSubstr("as NAMESPACE/slurm"));
+  EXPECT_THAT(err, HasSubstr("must be NAMESPACE/NAME of a Controller, because"));
   EXPECT_EQ(run({"why", "pod", "a", "b"}), kUsage);
   ASSERT_EQ(run({"__complete", "why", "-n", "research", "p"}), kDone);
   EXPECT_EQ(out, "pod/train-0\n:4\n");

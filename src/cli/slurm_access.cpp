@@ -101,6 +101,13 @@ core::Error SlurmAccess::no_answer(const core::Error& error) {
   return out;
 }
 
+std::optional<kube::Key> controller_key(std::string_view text) {
+  const std::size_t slash = text.find('/');
+  if (slash == text.npos || slash == 0 || slash + 1 == text.size() || text.find('/', slash + 1) != text.npos)
+    return std::nullopt;
+  return kube::Key{std::string(text.substr(0, slash)), std::string(text.substr(slash + 1))};
+}
+
 core::Result<core::Json> one_controller(const std::vector<core::Json>& controllers, const std::string& ns,
                                         const std::string& name) {
   if (name.empty() && controllers.size() == 1) return controllers.front();

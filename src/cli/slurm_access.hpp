@@ -5,6 +5,9 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/session.hpp"
@@ -32,6 +35,9 @@ class SlurmAccess {
 
   static core::Error no_answer(const core::Error& error);
 };
+
+/// Reads the name of a Controller with its namespace: "NAMESPACE/NAME". nullopt if the text has another form.
+[[nodiscard]] std::optional<kube::Key> controller_key(std::string_view text);
 
 /// Returns the Controller named `name`; if `name` is "", the only Controller. `controllers`: all Controllers in the namespace
 /// `ns`. Errors: kNotFound; kInvalid if `name` is "" and there are several Controllers.

@@ -54,18 +54,13 @@ core::Result<WhyTarget> read_target(const std::vector<std::string>& words) {
 
 core::Result<kube::Key> read_cluster(const std::string& text, const WhyTarget& target) {
   if (text.empty()) return kube::Key{};
-  const std::size_t slash = text.find('/');
-  const kube::Key key =
-      slash == std::string::npos ? kube::Key{"", text} : kube::Key{text.substr(0, slash), text.substr(slash + 1)};
-  const bool whole = slash != std::string::npos && !key.ns.empty();
-  if (!key.name.empty() && !key.name.contains('/') && (whole || slash == std::string::npos)) {
-    if (whole || std::holds_alternative<JobName>(target)) return key;
-    return core::fail(core::ErrorCode::kInvalid, "--cluster \"" + printable(text) +
-                                                     "\": name the Controller with its namespace, as NAMESPACE/" + text +
-                                                     ": -n is the namespace of the pod");
+  if (auto key = controller_key(text)) return *std::move(key);
+  std::string must = "must be NAME or NAMESPACE/NAME of a Controller";
+  if (!text.contains('/')) {
+    if (std::holds_alternative<JobName>(target)) return kube::Key{"", text};
+    must = "must be NAMESPACE/NAME of a Controller, because -n is the namespace of the pod";
   }
-  return core::fail(core::ErrorCode::kInvalid,
-                    "--cluster \"" + printable(text) + "\": must be NAME or NAMESPACE/NAME of a Controller");
+  return core::fail(core::ErrorCode::kInvalid, "--cluster \"" + printable(text) + "\": " + must);
 }
 
 }  // namespace cli

@@ -53,10 +53,10 @@ TEST(WhyTarget, AClusterHasItsNamespaceForAPod) {
   EXPECT_EQ(*read_cluster("slurm", job), (kube::Key{"", "slurm"}));
   EXPECT_EQ(*read_cluster("hpc/slurm", job), (kube::Key{"hpc", "slurm"}));
   EXPECT_EQ(*read_cluster("hpc/slurm", pod), (kube::Key{"hpc", "slurm"}));
-  EXPECT_THAT(read_cluster("slurm", pod).error().message, HasSubstr("as NAMESPACE/slurm"));
+  EXPECT_THAT(read_cluster("slurm", pod).error().message, HasSubstr("must be NAMESPACE/NAME of a Controller, because"));
   for (const char* wrong : {"/slurm", "hpc/", "a/b/c", "/"}) {
     EXPECT_FALSE(read_cluster(wrong, job)) << wrong;
-    EXPECT_THAT(read_cluster(wrong, pod).error().message, HasSubstr("must be NAME or NAMESPACE/NAME")) << wrong;
+    EXPECT_THAT(read_cluster(wrong, pod).error().message, HasSubstr("must be NAME or NAMESPACE/NAME of")) << wrong;
   }
 }
 
