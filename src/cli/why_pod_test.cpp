@@ -161,7 +161,7 @@ TEST_F(WhyPod, ItsContainersDoNotStart) {
       {{"name", "rank"},
        {"ready", false},
        {"restartCount", 0},
-       {"state", {{"waiting", {{"reason", "ImagePullBackOff"}, {"message", "Back-off\033 pulling image"}}}}}});
+       {"state", {{"waiting", {{"reason", "ImagePullBackOff"}, {"message", "Back-off\033pulling image"}}}}}});
   warning("FailedScheduling", "as the condition says", "2026-01-02T02:58:00Z");
   warning("FailedMount", "an older one", "2026-01-02T02:57:00Z");
   warning("FailedMount", "secret \"key\" not found", "2026-01-02T02:58:00Z");
