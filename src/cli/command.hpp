@@ -81,7 +81,7 @@ class Context {
 using Run = std::function<int(Context&)>;
 
 /// The kind of names that the shell offers for the arguments of a command.
-enum class Names { kNone, kClusters, kNodeSets, kWorkers };
+enum class Names { kNone, kClusters, kNodeSets, kWorkers, kWaitingPods };
 
 struct Command {
   std::string path;   ///< "status", "rollout undo": the command and its parents.

@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "cli/completion.hpp"
+#include "cli/why_target.hpp"
 #include "slinky/names.hpp"
 
 namespace cli {
@@ -122,6 +123,10 @@ std::vector<std::string> existing(Context& context, Names names) {
     request.resource = kube::resources::kPod;
     request.label_selector = std::string(api::kLabelName) + "=" + std::string(slinky::kAppWorker);
   }
+  if (names == Names::kWaitingPods) {
+    request.resource = kube::resources::kPod;
+    request.field_selector = "status.phase=Pending";
+  }
   request.metadata_only = true;
   const auto found = (*api)->list(request);
   std::vector<std::string> out;
@@ -141,7 +146,13 @@ int run_completion(const Outside& outside, const std::vector<std::string>& words
   }
   Context context(
       options, outside.open, Style(), outside.write_out, [](std::string_view) {}, outside.ask);
-  const auto names_of = [&](Names names) { return existing(context, names); };
+  const auto names_of = [&](Names names) {
+    std::vector<std::string> out = existing(context, names);
+    const bool after_kind = words.size() > 1 && means_pods(words[words.size() - 2]);
+    if (names == Names::kWaitingPods && !after_kind)
+      std::ranges::for_each(out, [](std::string& name) { name = "pod/" + name; });
+    return out;
+  };
   for (const std::string& word : complete(tree.completables(), words, names_of)) outside.write_out(word + "\n");
   // Tells kubectl not to offer file names.
   outside.write_out(":4\n");

@@ -12,6 +12,7 @@
 #include "api/revision.hpp"
 #include "cli/completion.hpp"
 #include "cli/testing/objects.hpp"
+#include "cli/testing/pods.hpp"
 #include "core/base64.hpp"
 #include "sim/base/loop.hpp"
 #include "sim/base/transport.hpp"
@@ -30,15 +31,27 @@ using testing::Not;
 /// The replies of slurmrestd, by service and path: "slurm-restapi/openapi/v3".
 using Slurm = std::map<std::string, std::string, std::less<>>;
 
-/// Answers every request with this status. If the status is 0, answers requests to slurmrestds through the proxy of Services
-/// itself, and passes on all other requests.
+/// What users may not read: parts of paths.
+using Forbidden = std::vector<std::string>;
+
+/// Answers every request with this status. If the status is 0, refuses what is forbidden, answers requests to slurmrestds
+/// through the proxy of Services itself, and passes on all other requests.
 class Gatekeeper final : public net::HttpTransport {
  public:
-  Gatekeeper(core::Loop& loop, net::HttpTransport& behind, const int& status, const Slurm& slurm)
-      : loop_(loop), behind_(behind), status_(status), slurm_(slurm) {}
+  Gatekeeper(core::Loop& loop, net::HttpTransport& behind, const int& status, const Slurm& slurm, const Forbidden& forbidden)
+      : loop_(loop), behind_(behind), status_(status), slurm_(slurm), forbidden_(forbidden) {}
   RequestId send(net::HttpRequest request, Done done) override {
     net::HttpResponse reply;
     reply.status = status_;
+    for (const std::string& part : forbidden_) {
+      if (!request.target.contains(part)) continue;
+      reply.status = 403;
+      reply.body = R"({"kind": "Status", "reason": "Forbidden", "message": "User \"ada\" cannot read )" + part + "\"}";
+    }
+    if (reply.status == 403 && status_ == 0) {
+      loop_.after(core::Duration{1}, [reply, done = std::move(done)] { done(reply); });
+      return 0;
+    }
     constexpr std::string_view kServices = "/api/v1/namespaces/hpc/services/", kProxy = ":6820/proxy";
     if (const std::size_t at = request.target.find(kProxy);
         status_ == 0 && request.target.starts_with(kServices) && at != std::string::npos) {
@@ -62,14 +75,16 @@ class Gatekeeper final : public net::HttpTransport {
   net::HttpTransport& behind_;
   const int& status_;
   const Slurm& slurm_;
+  const Forbidden& forbidden_;
 };
 
 class SimSession final : public Session {
  public:
-  SimSession(sim::SimLoop& loop, sim::SimKube& kube, sim::Faults& faults, const int& refuse, const Slurm& slurm)
+  SimSession(sim::SimLoop& loop, sim::SimKube& kube, sim::Faults& faults, const int& refuse, const Slurm& slurm,
+             const Forbidden& forbidden)
       : loop_(loop),
         behind_(loop, loop, kube, faults, loop.random().fork()),
-        transport_(loop, behind_, refuse, slurm),
+        transport_(loop, behind_, refuse, slurm, forbidden),
         random_(loop.random().fork()) {}
   core::Loop& loop() override { return loop_; }
   core::Random& random() override { return random_; }
@@ -96,6 +111,7 @@ struct ProgramTest : testing::Test {
   core::Duration patience = 10min;
   int refuse = 0;  ///< The status of all answers of the API server; 0: normal answers.
   Slurm slurm;     ///< Empty: no slurmrestd has an endpoint.
+  Forbidden forbidden;
 
   ProgramTest() {
     kube.add_namespace("hpc");
@@ -118,7 +134,7 @@ struct ProgramTest : testing::Test {
     Outside outside;
     outside.version = "1.2.3";
     outside.open = [&](const Options&) -> core::Result<std::unique_ptr<Session>> {
-      auto session = std::make_unique<SimSession>(loop, kube, faults, refuse, slurm);
+      auto session = std::make_unique<SimSession>(loop, kube, faults, refuse, slurm, forbidden);
       session->patience = patience;
       return session;
     };
@@ -353,7 +369,7 @@ TEST_P(AccountsTest, WhyJobsDoNotWait) {
   EXPECT_THAT(err, HasSubstr("slurmdbd did not answer whether it ended"));
   EXPECT_EQ(run({"why", "7_9", "-n", "hpc"}), kFailed);
   EXPECT_EQ(run({"why", "x", "-n", "hpc"}), kUsage);
-  EXPECT_THAT(err, HasSubstr("\"x\" is not the number of a job"));
+  EXPECT_THAT(err, HasSubstr("\"x\" is not a job"));
   EXPECT_EQ(run({"why", "-n", "hpc"}), kUsage);
 }
 
@@ -385,6 +401,142 @@ TEST_P(AccountsTest, WhatWhyNeeds) {
   EXPECT_EQ(run({"why", "3", "-n", "hpc", "--cluster", "slurm"}), kFailed);
   EXPECT_THAT(err, HasSubstr("the JWT key cannot be read: "));
 }
+
+/// Pod research/train-0 waits for the job 40, which is like the job 3 of AccountsTest.
+struct WhyPodProgramTest : AccountsTest {
+  Json pod = waiting_pod_object();
+
+  WhyPodProgramTest() {
+    kube.add_namespace("kube-system");
+    kube.add_namespace("research");
+    kube.add_namespace("slurm-bridge");
+    put(kube::resources::kDeployment, bridge_deployment(usual_arguments()));
+    pod["metadata"].erase("uid");
+    set_condition(pod, "SlurmQueued", "True", "QOSMaxJobsPerUserLimit",
+                  "job 40 waits in partition all: QOSMaxJobsPerUserLimit");
+    put(kube::resources::kPod, pod);
+    add_job(uid_of(kube::resources::kNamespace, {"", "kube-system"}), uid_of(kube::resources::kPod, {"research", "train-0"}));
+  }
+
+  std::string uid_of(const kube::Resource& resource, const kube::Key& key) {
+    return core::get_string(*kube.api().peek(resource, key), {"metadata", "uid"});
+  }
+  void add_job(const std::string& installation, const std::string& uid) {
+    std::string& queue = slurm["slurm-restapi/slurm/" + std::string(GetParam().second) + "/jobs/"];
+    Json document = Json::parse(queue);
+    const auto is_third = [](const Json& job) { return job["job_id"] == 3; };
+    Json job = *std::ranges::find_if(document["jobs"], is_third);
+    job["job_id"] = 40;
+    job["flags"].push_back("EXTERNAL_JOB");
+    job["admin_comment"] = bridge_comment(installation, uid);
+    document["jobs"].push_back(std::move(job));
+    queue = document.dump();
+  }
+  Json explained(std::vector<std::string> more = {}) {
+    std::vector<std::string> words{"why", "pod/train-0", "-n", "research", "-o", "json"};
+    words.insert(words.end(), more.begin(), more.end());
+    EXPECT_EQ(run(words), kDone) << err;
+    return Json::parse(out);
+  }
+};
+
+TEST_P(WhyPodProgramTest, ItsJobIsExplained) {
+  ASSERT_EQ(run({"why", "pod/train-0", "-n", "research"}), kDone) << err;
+  EXPECT_THAT(out, testing::AllOf(HasSubstr("Pod research/train-0 is Pending"), HasSubstr("It waits for Slurm.\n"),
+                                  HasSubstr("\nJob 40 is pending, of user "), HasSubstr("Reason: QOSMaxJobsPerUserLimit\n"),
+                                  HasSubstr("MaxJobsPerUser ")));
+  EXPECT_THAT(out, Not(HasSubstr("0123456789abcdef")));
+  const std::string first = out;
+  ASSERT_EQ(run({"why", "pod", "train-0", "-n", "research", "--controller", "hpc/slurm"}), kDone) << err;
+  EXPECT_EQ(out, first);
+  const Json document = explained();
+  EXPECT_EQ(document["kind"], "PodExplanation");
+  EXPECT_EQ(document["controller"], "hpc/slurm");
+  EXPECT_EQ(document["job"]["job"]["id"], "40");
+  ASSERT_EQ(run({"why", "40", "-n", "research", "--cluster", "hpc/slurm"}), kDone) << err;
+  EXPECT_THAT(first, HasSubstr(out));
+}
+
+TEST_P(WhyPodProgramTest, AUserOfTheNamespaceStillSeesWhatKubernetesHas) {
+  forbidden = {"/deployments", "/kube-system", "/secrets", "/slinky.slurm.net/"};
+  ASSERT_EQ(run({"why", "pod/train-0", "-n", "research"}), kDone) << err;
+  EXPECT_THAT(out, testing::AllOf(HasSubstr("SlurmQueued is True"), HasSubstr("As many jobs run at once as this limit allows."),
+                                  HasSubstr("Its job in Slurm is not shown: the settings of slurm-bridge cannot be read: "),
+                                  HasSubstr("cannot read /deployments; --cluster NAMESPACE/NAME names its Controller.\n")));
+  EXPECT_EQ(err, "");
+  Json document = explained({"--cluster", "hpc/slurm"});
+  EXPECT_THAT(document["jobUnknown"].get<std::string>(),
+              testing::AllOf(HasSubstr("cannot read /slinky.slurm.net/"), HasSubstr("Your user lacks this right.")));
+  forbidden = {"/deployments", "/secrets"};
+  EXPECT_THAT(explained({"--cluster", "hpc/slurm"})["jobUnknown"].get<std::string>(),
+              HasSubstr("the JWT key cannot be read: "));
+  // The mark of the job names the UID of the pod, which is enough.
+  forbidden = {"/deployments", "/kube-system"};
+  document = explained({"--cluster", "hpc/slurm"});
+  EXPECT_EQ(document["job"]["job"]["id"], "40");
+  forbidden = {"/events"};
+  EXPECT_EQ(explained()["job"]["job"]["id"], "40");
+  forbidden = {"/pods"};
+  EXPECT_EQ(run({"why", "pod/train-0", "-n", "research"}), kFailed);
+  EXPECT_THAT(err, HasSubstr("Your user lacks this right."));
+}
+
+TEST_P(WhyPodProgramTest, TheJobOfAnotherClusterIsNotShown) {
+  serve("slurm-restapi");
+  add_job("another", uid_of(kube::resources::kPod, {"research", "train-0"}));
+  const Json document = explained();
+  EXPECT_TRUE(document["job"].is_null());
+  EXPECT_EQ(document["jobUnknown"], "cluster hpc/slurm has no job of the pod");
+  forget("/jobs/");
+  EXPECT_THAT(explained()["jobUnknown"].get<std::string>(), HasSubstr("Slurm does not answer: "));
+  EXPECT_THAT(explained({"--cluster", "hpc/none"})["jobUnknown"].get<std::string>(),
+              HasSubstr("there is no cluster (Controller) none in namespace hpc"));
+}
+
+TEST_P(WhyPodProgramTest, WarningsOfThePod) {
+  const auto event = [&](const std::string& name, const std::string& uid, const std::string& type, const std::string& message) {
+    put({"", "v1", "Event", "events", true},
+        {{"metadata", {{"name", name}, {"namespace", "research"}}},
+         {"involvedObject", {{"kind", "Pod"}, {"name", "train-1"}, {"namespace", "research"}, {"uid", uid}}},
+         {"type", type},
+         {"reason", "FailedMount"},
+         {"message", message},
+         {"lastTimestamp", "2026-01-02T03:00:00Z"}});
+  };
+  pod["metadata"]["name"] = "train-1";
+  place_pod(pod, 40, true);
+  put(kube::resources::kPod, pod);
+  const std::string uid = uid_of(kube::resources::kPod, {"research", "train-1"});
+  event("a", uid, "Warning", "no such secret");
+  event("b", "another pod", "Warning", "of another pod");
+  event("c", uid, "Normal", "no warning");
+  ASSERT_EQ(run({"why", "pod/train-1", "-n", "research"}), kDone) << err;
+  EXPECT_THAT(out, testing::AllOf(HasSubstr("Warning FailedMount, 2026-01-02T03:00:00Z"), HasSubstr("  no such secret\n"),
+                                  Not(HasSubstr("of another pod")), Not(HasSubstr("no warning"))));
+  EXPECT_THAT(out, HasSubstr("does not list job 40 of the pod any more"));
+}
+
+TEST_P(WhyPodProgramTest, MistakesAndCompletion) {
+  EXPECT_EQ(run({"why", "pod/none", "-n", "research"}), kFailed);
+  EXPECT_EQ(err, "error: there is no pod none in namespace research; -n names another namespace\n");
+  EXPECT_EQ(run({"why", "train-0", "-n", "research"}), kUsage);
+  EXPECT_THAT(err, HasSubstr("name a pod as pod/train-0"));
+  EXPECT_EQ(run({"why", "pod/train-0", "--cluster", "slurm"}), kUsage);
+  EXPECT_THAT(err, HasSubstr("must be NAMESPACE/NAME of a Controller, because"));
+  EXPECT_EQ(run({"why", "pod", "a", "b"}), kUsage);
+  ASSERT_EQ(run({"__complete", "why", "-n", "research", "p"}), kDone);
+  EXPECT_EQ(out, "pod/train-0\n:4\n");
+  ASSERT_EQ(run({"__complete", "why", "-n", "research", "pod", "t"}), kDone);
+  EXPECT_EQ(out, "train-0\n:4\n");
+  kube.api().modify(
+      kube::resources::kPod, {"research", "train-0"}, [](Json& object) { object["status"]["phase"] = "Running"; }, {},
+      "status");
+  ASSERT_EQ(run({"__complete", "why", "-n", "research", ""}), kDone);
+  EXPECT_EQ(out, ":4\n");
+}
+
+INSTANTIATE_TEST_SUITE_P(Releases, WhyPodProgramTest, testing::Values(std::pair("26.05", "v0.0.45")),
+                         [](const auto&) { return "Slurm26"; });
 
 INSTANTIATE_TEST_SUITE_P(Releases, AccountsTest, testing::Values(std::pair("24.11", "v0.0.42"), std::pair("26.05", "v0.0.45")),
                          [](const auto& info) { return "Slurm" + std::string(info.param.first).substr(0, 2); });

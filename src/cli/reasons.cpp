@@ -270,4 +270,9 @@ Explanation explain_limit(const LimitKind& kind) {
   std::unreachable();
 }
 
+std::optional<Explanation> explain_any_reason(std::string_view reason) {
+  const auto named = limit_of_reason(reason);
+  return named ? std::optional(explain_limit(*limit_kind(named->name))) : explain_reason(reason);
+}
+
 }  // namespace cli

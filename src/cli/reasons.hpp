@@ -29,6 +29,9 @@ struct Explanation {
 /// Returns the explanation of a reason; nullopt if the table has none.
 [[nodiscard]] std::optional<Explanation> explain_reason(std::string_view reason);
 
+/// Returns the explanation of a reason, whether or not the reason names a limit; nullopt if it is unknown.
+[[nodiscard]] std::optional<Explanation> explain_any_reason(std::string_view reason);
+
 /// The quantity that a limit counts.
 enum class Measure {
   kJobs,         ///< Running jobs.

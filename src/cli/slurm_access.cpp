@@ -101,6 +101,13 @@ core::Error SlurmAccess::no_answer(const core::Error& error) {
   return out;
 }
 
+std::optional<kube::Key> controller_key(std::string_view text) {
+  const std::size_t slash = text.find('/');
+  if (slash == text.npos || slash == 0 || slash + 1 == text.size() || text.find('/', slash + 1) != text.npos)
+    return std::nullopt;
+  return kube::Key{std::string(text.substr(0, slash)), std::string(text.substr(slash + 1))};
+}
+
 core::Result<core::Json> one_controller(const std::vector<core::Json>& controllers, const std::string& ns,
                                         const std::string& name) {
   if (name.empty() && controllers.size() == 1) return controllers.front();
@@ -118,6 +125,18 @@ core::Result<core::Json> one_controller(const std::vector<core::Json>& controlle
   }
   return core::fail(core::ErrorCode::kInvalid,
                     fmt::format("namespace {} has several clusters: name one with --cluster ({})", ns, names));
+}
+
+core::Result<ReachedCluster> reach_cluster(Api& api, const kube::Key& controller) {
+  auto lists = api.lists({{slinky::resources::kController, controller.ns}, {slinky::resources::kRestApi, controller.ns}});
+  for (const auto& list : lists) {
+    if (!list) return std::unexpected(list.error());
+  }
+  auto found = one_controller(*lists[0], controller.ns, controller.name);
+  if (!found) return std::unexpected(found.error());
+  auto slurm = reach_slurm(api, *found, *lists[1]);
+  if (!slurm) return std::unexpected(slurm.error());
+  return ReachedCluster{std::move(*found), std::move(*slurm)};
 }
 
 core::Result<std::unique_ptr<SlurmAccess>> reach_slurm(Api& api, const core::Json& controller,

@@ -5,6 +5,9 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/session.hpp"
@@ -33,10 +36,22 @@ class SlurmAccess {
   static core::Error no_answer(const core::Error& error);
 };
 
+/// Reads the name of a Controller with its namespace: "NAMESPACE/NAME". nullopt if the text has another form.
+[[nodiscard]] std::optional<kube::Key> controller_key(std::string_view text);
+
 /// Returns the Controller named `name`; if `name` is "", the only Controller. `controllers`: all Controllers in the namespace
 /// `ns`. Errors: kNotFound; kInvalid if `name` is "" and there are several Controllers.
 core::Result<core::Json> one_controller(const std::vector<core::Json>& controllers, const std::string& ns,
                                         const std::string& name);
+
+/// A cluster, and the connection to its slurmrestd.
+struct ReachedCluster {
+  core::Json controller;
+  std::unique_ptr<SlurmAccess> slurm;
+};
+/// Reads the Controller and the RestApis of its namespace, and connects. An empty name means the only Controller of the
+/// namespace. Errors: those of one_controller() and reach_slurm().
+core::Result<ReachedCluster> reach_cluster(Api& api, const kube::Key& controller);
 
 /// Connects to the slurmrestd of a Controller. `restapis`: all in its namespace. The error says why Slurm cannot be asked.
 core::Result<std::unique_ptr<SlurmAccess>> reach_slurm(Api& api, const core::Json& controller,

@@ -93,6 +93,12 @@ std::string short_duration(core::Duration time) {
   return hours % 24 == 0 ? fmt::format("{}d", hours / 24) : fmt::format("{}d{}h", hours / 24, hours % 24);
 }
 
+std::string moment_text(const std::string& time, core::WallTime now) {
+  const auto at = core::parse_rfc3339(time);
+  if (!at) return time;
+  return time + (*at > now ? " (in " + short_duration(*at - now) + ")" : " (" + short_duration(now - *at) + " ago)");
+}
+
 std::string slurm_minutes(std::int64_t minutes) {
   const std::string time = fmt::format("{:02}:{:02}:00", minutes / 60 % 24, minutes % 60);
   return minutes < 24 * 60 ? time : fmt::format("{}-{}", minutes / (24 * 60), time);

@@ -57,6 +57,9 @@ class Table {
 /// Formats a duration: "45s", "12m", "3h12m", "2d4h".
 [[nodiscard]] std::string short_duration(core::Duration time);
 
+/// Formats a time in RFC 3339 with its distance from now: "2026-01-02T03:00:00Z (5m ago)". Returns other text unchanged.
+[[nodiscard]] std::string moment_text(const std::string& time, core::WallTime now);
+
 /// Formats minutes as Slurm does: "00:30:00", "1-12:00:00".
 [[nodiscard]] std::string slurm_minutes(std::int64_t minutes);
 /// Formats a count of a TRES as sacctmgr does: "8", and "1500M" or "2G" for memory, which is counted in MiB.

@@ -2,12 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 
 #include "api/controller.hpp"
-#include "cli/command.hpp"
 #include "cli/slurm_access.hpp"
 #include "slinky/names.hpp"
 #include "slinky/status.hpp"
@@ -174,12 +172,6 @@ bool is_held(const QueuedJob& job) {
 
 // Text.
 
-std::string moment_text(const std::string& time, core::WallTime now) {
-  const auto at = core::parse_rfc3339(time);
-  if (!at) return time;
-  return time + (*at > now ? " (in " + short_duration(*at - now) + ")" : " (" + short_duration(now - *at) + " ago)");
-}
-
 std::string of_whom(const Json& job) {
   std::string out;
   for (const auto& [key, word] :
@@ -279,18 +271,22 @@ core::Result<JobName> JobName::read(const std::string& text) {
   JobName out;
   const char* const end = text.data() + text.size();
   auto at = std::from_chars(text.data(), end, out.id);
-  bool good = at.ec == std::errc{} && out.id > 0;
+  const bool number = at.ec == std::errc{} && out.id > 0;
+  const std::string_view rest = number ? std::string_view(at.ptr, end) : std::string_view();
+  bool good = number;
   if (good && at.ptr != end && *at.ptr == '_') {
     std::int64_t task = 0;
     at = std::from_chars(at.ptr + 1, end, task);
     good = at.ec == std::errc{} && task >= 0;
     out.task = task;
   }
-  if (!good || at.ptr != end)
-    return core::fail(
-        core::ErrorCode::kInvalid,
-        "\"" + printable(text) + "\" is not the number of a job: give one such as 12, or 12_3 for a task of an array");
-  return out;
+  if (good && at.ptr == end) return out;
+  std::string how = "name it by its number, 12, or 12_3 for a task of an array";
+  const std::string id = std::to_string(out.id);
+  if (rest.starts_with("_[")) how = "name one of its tasks, " + id + "_3 for example, or all tasks that wait, " + id;
+  if (rest.starts_with('+')) how = "name a heterogeneous job by the number of its first component, " + id;
+  if (rest.starts_with('.')) how = "name the job of the step, " + id;
+  return core::fail(core::ErrorCode::kInvalid, "\"" + printable(text) + "\" is not a job: " + how);
 }
 
 std::string JobName::text() const {
@@ -339,37 +335,30 @@ core::Result<JobPtr> recorded_job(const std::string& controller, const JobName& 
                                 controller, name.text()));
 }
 
-core::Result<WhyFacts> read_why(Api& api, const std::string& ns, const std::string& cluster, const JobName& name) {
-  auto lists = api.lists({{slinky::resources::kController, ns}, {slinky::resources::kRestApi, ns}});
-  for (const auto& list : lists) {
-    if (!list) return std::unexpected(list.error());
-  }
-  const auto controller = one_controller(*lists[0], ns, cluster);
-  if (!controller) return std::unexpected(controller.error());
-  const auto slurm = reach_slurm(api, *controller, *lists[1]);
-  if (!slurm) return std::unexpected(slurm.error());
-  WhyFacts out{ns, kube::key_of(*controller).name, nullptr, {}};
-  auto jobs =
-      (*slurm)->await<ClusterFacts::Rows<QueuedJob>>(api, [&](auto done) { (*slurm)->client().queue(std::move(done)); });
+core::Result<WhyFacts> read_why(Api& api, const ReachedCluster& cluster, const JobName& name) {
+  const kube::Key controller = kube::key_of(cluster.controller);
+  SlurmAccess& slurm = *cluster.slurm;
+  WhyFacts out{controller.ns, controller.name, nullptr, {}};
+  auto jobs = slurm.await<ClusterFacts::Rows<QueuedJob>>(api, [&](auto done) { slurm.client().queue(std::move(done)); });
   if (!jobs) return std::unexpected(jobs.error());
   out.cluster.jobs = std::move(*jobs);
   out.cluster.now = api.clock().wall();
   out.job = find_job(name, out.cluster.jobs);
   if (out.job == nullptr) {
-    auto recorded = recorded_job(out.controller, name, ask_slurmdbd(api, **slurm, *controller, name));
+    auto recorded = recorded_job(out.controller, name, ask_slurmdbd(api, slurm, cluster.controller, name));
     if (!recorded) return std::unexpected(recorded.error());
     out.job = std::move(*recorded);
   }
   if (!out.job->pending()) return out;
-  auto partitions = (*slurm)->await<ClusterFacts::Rows<slurm::accounting::PartitionRules>>(
-      api, [&](auto done) { (*slurm)->client().partition_rules(std::move(done)); });
+  auto partitions = slurm.await<ClusterFacts::Rows<slurm::accounting::PartitionRules>>(
+      api, [&](auto done) { slurm.client().partition_rules(std::move(done)); });
   if (!partitions) {
     // slurmrestd needs slurmdbd for the names in a partition's rules, and slurmdbd might not answer.
     out.cluster.no_limits = partitions.error().message;
     return out;
   }
   out.cluster.partitions = std::move(*partitions);
-  read_limits(api, **slurm, *controller, cluster_of_job(*controller, *out.job), out.cluster);
+  read_limits(api, slurm, cluster.controller, cluster_of_job(cluster.controller, *out.job), out.cluster);
   return out;
 }
 
@@ -388,8 +377,7 @@ Json why_document(const WhyFacts& facts) {
   out["expectedStart"] = nullptr;
   out["limitFreeBy"] = nullptr;
   const auto named = limit_of_reason(job.reason);
-  const auto text = named ? std::optional(explain_limit(*limit_kind(named->name))) : explain_reason(job.reason);
-  if (text) {
+  if (const auto text = explain_any_reason(job.reason)) {
     out["reason"]["meaning"] = text->meaning;
     out["reason"]["advice"] = text->advice;
   }
@@ -446,36 +434,6 @@ std::string why_text(const Json& document, const Style& style, core::WallTime no
   if (!started.empty()) out += "It began at " + moment_text(started, now) + (nodes.empty() ? "" : " on " + nodes) + ".\n";
   if (const auto code = core::get_int(job, {"exitCode"}); code != 0) out += fmt::format("Its exit code was {}.\n", code);
   return out;
-}
-
-Command why_command() {
-  const auto declare = [](CLI::App& app) -> Run {
-    struct Arguments {
-      std::string job, cluster;
-    };
-    auto given = std::make_shared<Arguments>();
-    app.add_option("JOB", given->job, "The number of a job; 12_3 for a task of an array")->required();
-    app.add_option("--cluster", given->cluster, "A Controller (default: the only one of the namespace)");
-    return [given](Context& context) -> int {
-      const auto name = JobName::read(given->job);
-      if (!name) {
-        context.note("error: " + name.error().message);
-        return kUsage;
-      }
-      const auto api = context.api();
-      if (!api) return context.fail(api.error());
-      const auto facts = read_why(**api, context.one_ns(), given->cluster, *name);
-      if (!facts) return context.fail(facts.error());
-      const Json document = why_document(*facts);
-      context.out(context.options().format == Format::kTable ? why_text(document, context.style(), facts->cluster.now)
-                                                             : render(document, context.options().format));
-      return kDone;
-    };
-  };
-  return {.path = "why",
-          .about = "Why a job waits: the limit that holds it, or another reason, and when it may start",
-          .formats = true,
-          .declare = declare};
 }
 
 }  // namespace cli

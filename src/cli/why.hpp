@@ -8,6 +8,7 @@
 
 #include "cli/limits.hpp"
 #include "cli/session.hpp"
+#include "cli/slurm_access.hpp"
 #include "cli/terminal.hpp"
 
 namespace cli {
@@ -37,9 +38,9 @@ struct WhyFacts {
   ClusterFacts cluster;
 };
 
-/// Reads the facts from the cluster's Slurm. `cluster` is the name of a Controller; "" means the only Controller. Errors:
-/// kNotFound if Slurm has no such job, and another code if Slurm or slurmdbd does not answer.
-core::Result<WhyFacts> read_why(Api& api, const std::string& ns, const std::string& cluster, const JobName& name);
+/// Reads the facts from the cluster's Slurm. Errors: kNotFound if Slurm has no such job, and another code if Slurm or slurmdbd
+/// does not answer.
+core::Result<WhyFacts> read_why(Api& api, const ReachedCluster& cluster, const JobName& name);
 
 /// Returns why the job waits. docs/reference/kubectl-slurm.md documents the form of the document, which is stable.
 [[nodiscard]] core::Json why_document(const WhyFacts& facts);

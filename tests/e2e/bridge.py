@@ -6,10 +6,11 @@ import hashlib
 import json
 import re
 import subprocess
+import tempfile
 
 from accounting import database_image, joined, managed, manifest_with_accounting
 from cluster import KEEP, TOP, Namespace, condition_of, kubectl, run, wait
-from suite import alone, demo_manifest, ends_well, expect, once, own_clusters, runs, serves, since, slurmctld_identity, until
+from suite import alone, demo_manifest, ends_well, expect, once, own_clusters, runs, serves, since, slurm_plugin, slurmctld_identity, until
 
 GATE = "scheduler.slinky.slurm.net/slurm-bridge"
 SETTING = "slurmjob.slinky.slurm.net/"
@@ -241,6 +242,7 @@ def pods_run_where_slurm_decides(tag, plugin):
         expect({first, second} == set(ns.hosts), f"the pods run on {first} and {second}")
         ns.queued("c", "True", f"job {ns.job('c')} waits in partition bridge: ")
         expect("nodeName" not in ns.pod("c")["spec"] and ns.pod("c")["spec"]["schedulingGates"], "pod c does not wait")
+        users_ask_why(ns)
 
         # The node of a pod that has gone is the next one's.
         job = ns.job("a")
@@ -253,6 +255,34 @@ def pods_run_where_slurm_decides(tag, plugin):
         what_happens_while_slurmrestd_is_away(ns)
         killed_while_pods_start(ns)
         ends_well(ns, foreign)
+
+
+def why_pod(ns, name, *options):
+    return json.loads(slurm_plugin(ns.pods, "why", f"pod/{name}", "-o", "json", *options)[0])
+
+
+def users_ask_why(ns):
+    """`kubectl slurm` explains a pod that waits and one that runs. A user of the namespace only sees what Kubernetes has."""
+    waits, runs_on = why_pod(ns, "c"), why_pod(ns, "a")
+    expect(waits["state"] == "Waits" and waits["controller"] == f"{ns.name}/demo", f"pod c: {waits}")
+    expect(waits["job"]["job"]["id"] == str(ns.job("c")) and waits["job"]["job"]["state"] == "PENDING", f"the job of pod c: {waits}")
+    expect(runs_on["state"] in ("Starts", "Runs") and runs_on["placedFor"] == ns.job("a"), f"pod a: {runs_on}")
+    expect(runs_on["job"]["job"]["id"] == str(ns.job("a")), f"the job of pod a: {runs_on}")
+    text = slurm_plugin(ns.pods, "why", "pod", "c")[0]
+    expect(f"Pod {ns.pods.name}/c is Pending" in text and f"Job {ns.job('c')} is pending" in text, text)
+
+    ns.pods.kubectl("create", "serviceaccount", "ada")
+    ns.pods.kubectl("create", "rolebinding", "ada", "--clusterrole=view", f"--serviceaccount={ns.pods.name}:ada")
+    config = json.loads(kubectl("config", "view", "--minify", "--raw", "-o", "json").stdout)
+    config["users"][0]["user"] = {"token": ns.pods.kubectl("create", "token", "ada").stdout.strip()}
+    with tempfile.NamedTemporaryFile("w") as file:
+        json.dump(config, file)
+        file.flush()
+        plain = why_pod(ns, "c", "--kubeconfig", file.name)
+        named = why_pod(ns, "c", "--kubeconfig", file.name, "--cluster", f"{ns.name}/demo")
+    expect(plain["state"] == "Waits" and plain["conditions"][0]["type"] == "SlurmQueued", f"pod c, as a user sees it: {plain}")
+    expect(plain["job"] is None and "--cluster" in plain["jobUnknown"], f"a user sees the job of pod c: {plain}")
+    expect(named["job"] is None and "right" in named["jobUnknown"], f"a user sees the job of pod c: {named}")
 
 
 def users_change_words(ns):

@@ -46,7 +46,7 @@ import workers_of_nodes  # pylint: disable=unused-import  # Likewise.
 from cluster import ENV, KEEP, LIMIT, TOP, AuditLog, Failed, Namespace, api, cgroup_plugin, kubectl, kubelet_away, process, run, slurm_releases, wait
 from logins import client, have_client, made_key, ssh, ssh_command
 from suite import (ALONE, FROM_OLDER, LONG, ONCE, OWN_CLUSTERS, SINCE, TESTS, UNTIL, alone, demo_manifest, ends_well, expect, from_older, long, once,
-                   own_clusters, ready_cluster, reconfigure, running_on, runs, serves, slurmctld_identity, slurmd_start, state_is_written,
+                   own_clusters, ready_cluster, reconfigure, running_on, runs, serves, slurm_plugin, slurmctld_identity, slurmd_start, state_is_written,
                    test, wait_for_partition, with_a_backup)
 
 
@@ -2600,13 +2600,6 @@ def a_key_rotates_with_a_backup(tag, plugin):
     """The backup is replaced in each step of the rotation, and may take over in any step."""
     with Namespace(f"e2e-key-ha-{tag.replace('.', '-')}", tag, plugin) as ns:
         key_rotates(ns, with_a_backup(demo_manifest()))
-
-
-def slurm_plugin(ns, *arguments, code=0, timeout=3 * LIMIT):
-    """Runs `kubectl slurm`. Returns its output and its error output."""
-    done = subprocess.run([TOP / "build/release/kubectl-slurm", *arguments, "-n", ns.name], capture_output=True, text=True, env=ENV, timeout=timeout)
-    expect(done.returncode == code, f"kubectl slurm {' '.join(arguments)} ended with {done.returncode}: {done.stdout}{done.stderr}")
-    return done.stdout, done.stderr
 
 
 def plugin_worker(ns, name):

@@ -2,10 +2,11 @@
 
 import json
 import re
+import subprocess
 import time
 
 import cluster
-from cluster import Failed, wait
+from cluster import ENV, LIMIT, TOP, Failed, wait
 from waiting import expect
 
 TESTS = []
@@ -158,3 +159,10 @@ def ends_well(ns, job):
     ns.told(job)
     out = json.loads(ns.slurm("scontrol", "show", "job", str(job), "--json").stdout)["jobs"][0]
     expect(out["restart_cnt"] == 0, f"the job was started {out['restart_cnt'] + 1} times")
+
+
+def slurm_plugin(ns, *arguments, code=0, timeout=3 * LIMIT):
+    """Runs `kubectl slurm`. Returns its output and its error output."""
+    done = subprocess.run([TOP / "build/release/kubectl-slurm", *arguments, "-n", ns.name], capture_output=True, text=True, env=ENV, timeout=timeout)
+    expect(done.returncode == code, f"kubectl slurm {' '.join(arguments)} ended with {done.returncode}: {done.stdout}{done.stderr}")
+    return done.stdout, done.stderr

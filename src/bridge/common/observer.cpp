@@ -29,11 +29,6 @@ bool most_nodes_are_silent(const std::vector<KubeNodePtr>& nodes) {
 
 }  // namespace
 
-bool manages(const Settings& settings, const Pod& pod) {
-  if (std::ranges::find(settings.managed_namespaces, pod.meta.ns) != settings.managed_namespaces.end()) return true;
-  return !settings.scheduler_name.empty() && pod.meta.annotation(kAnnotationManagedBy) == settings.cluster;
-}
-
 bool vouches_for(const Settings& settings, const JobTable& table, const Pod& pod) {
   if (manages(settings, pod)) return true;
   return std::ranges::any_of(placed_for(pod), [&](const JobId& job) {

@@ -18,8 +18,6 @@
 
 namespace bridge {
 
-/// Reports whether the bridge submits jobs for the pod, because of its namespace or the annotation kAnnotationManagedBy.
-[[nodiscard]] bool manages(const Settings& settings, const Pod& pod);
 /// Reports whether this bridge might have placed a pod that has the toleration kTolerationPlacedFor. True if the bridge manages
 /// the pod, or if Slurm lists the pod's job. Outside of managed namespaces, anybody can create a pod with this toleration.
 [[nodiscard]] bool vouches_for(const Settings& settings, const JobTable& table, const Pod& pod);

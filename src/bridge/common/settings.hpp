@@ -31,4 +31,7 @@ struct Settings {
   core::Duration silence_limit{600000};  ///< How long a node must be not ready before its pods lose their jobs.
 };
 
+/// Reports whether the bridge submits jobs for the pod, because of its namespace or the annotation kAnnotationManagedBy.
+[[nodiscard]] bool manages(const Settings& settings, const kube::SchedulingPodRecord& pod);
+
 }  // namespace bridge
