@@ -2,7 +2,21 @@
 
 #include <algorithm>
 
+#include "core/percent.hpp"
+
 namespace kube {
+namespace {
+
+/// Encodes a text as one segment of a path. The API server decodes the path once before it splits it, and proxies follow "..".
+/// So "/", "." and ".." are encoded twice: the API server then sees a name with a "%", which no object can have.
+std::string segment(std::string_view text) {
+  if (text == "." || text == "..") return text == "." ? "%252E" : "%252E%252E";
+  std::string out;
+  for (const char c : text) out += c == '/' ? std::string("%252F") : core::percent_encode({&c, 1}, ":");
+  return out;
+}
+
+}  // namespace
 
 namespace resources {
 const Resource kPod{"", "v1", "Pod", "pods", true};
@@ -25,11 +39,12 @@ const Resource kPodDisruptionBudget{"policy", "v1", "PodDisruptionBudget", "podd
 }  // namespace resources
 
 std::string Resource::path(std::string_view ns, std::string_view name, std::string_view subresource) const {
-  std::string result = group.empty() ? "/api/" + version : "/apis/" + group + "/" + version;
-  if (namespaced && !ns.empty()) result.append("/namespaces/").append(ns);
-  result.append("/").append(plural);
-  if (!name.empty()) result.append("/").append(name);
-  if (!subresource.empty()) result.append("/").append(subresource);
+  std::string result = group.empty() ? "/api/" : "/apis/" + segment(group) + "/";
+  result.append(segment(version));
+  if (namespaced && !ns.empty()) result.append("/namespaces/").append(segment(ns));
+  result.append("/").append(segment(plural));
+  if (!name.empty()) result.append("/").append(segment(name));
+  if (!subresource.empty()) result.append("/").append(segment(subresource));
   return result;
 }
 

@@ -19,6 +19,21 @@ TEST(ResourceTest, Paths) {
   EXPECT_EQ(resources::kPod.api_version(), "v1");
 }
 
+/// Names can come from fields that Kubernetes does not check, such as ownerReferences.
+TEST(ResourceTest, NoPartOfAPathAddsAPartOrAQuery) {
+  const Resource role{"rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", false};
+  EXPECT_EQ(role.path("", "system:node"), "/apis/rbac.authorization.k8s.io/v1/clusterroles/system:node");
+  EXPECT_EQ(resources::kPod.path("ns", "p?watch=true"), "/api/v1/namespaces/ns/pods/p%3Fwatch%3Dtrue");
+  EXPECT_EQ(resources::kPod.path("ns", "p#x%2F", "a?b"), "/api/v1/namespaces/ns/pods/p%23x%252F/a%3Fb");
+  EXPECT_EQ(resources::kPod.path("n?s", "p"), "/api/v1/namespaces/n%3Fs/pods/p");
+  const Resource injected{"batch", "v1/pods?", "Job", "jobs", true};
+  EXPECT_EQ(injected.path("ns", "j"), "/apis/batch/v1%252Fpods%3F/namespaces/ns/jobs/j");
+  // The API server decodes the path before it splits it. So "/" must still be encoded after that.
+  EXPECT_EQ(resources::kPod.path("ns", "../../b/pods/p"), "/api/v1/namespaces/ns/pods/..%252F..%252Fb%252Fpods%252Fp");
+  EXPECT_EQ(resources::kPod.path("ns", ".."), "/api/v1/namespaces/ns/pods/%252E%252E");
+  EXPECT_EQ(resources::kPod.path("ns", "."), "/api/v1/namespaces/ns/pods/%252E");
+}
+
 TEST(ResourceVersionTest, LongerIsNewer) {
   EXPECT_TRUE(rv_at_least("10", "9"));
   EXPECT_FALSE(rv_at_least("9", "10"));

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <set>
 
+#include "core/percent.hpp"
 #include "core/retry.hpp"
 
 namespace kube {
@@ -102,21 +103,7 @@ bool is_answer(const core::Json& reply) {
 }  // namespace
 
 std::string query_escape(std::string_view value) {
-  constexpr std::string_view kHex = "0123456789ABCDEF";
-  std::string result;
-  for (const char c : value) {
-    const auto byte = static_cast<unsigned char>(c);
-    const bool plain = (byte >= '0' && byte <= '9') || (byte >= 'A' && byte <= 'Z') || (byte >= 'a' && byte <= 'z') ||
-                       byte == '-' || byte == '.' || byte == '_' || byte == '~';
-    if (plain) {
-      result += c;
-    } else {
-      result += '%';
-      result += kHex[byte >> 4U];
-      result += kHex[byte & 15U];
-    }
-  }
-  return result;
+  return core::percent_encode(value);
 }
 
 core::Error error_from_status(const core::Json& status, int http_status) {
