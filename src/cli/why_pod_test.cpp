@@ -210,7 +210,7 @@ TEST_F(WhyPod, ItsContainersDoNotStart) {
   const std::string found = text();
   EXPECT_THAT(found, AllOf(HasSubstr("It is on node node-2 for job 9, and its containers do not run yet.\n"),
                            HasSubstr("Init container fetch has not ended yet.\n"),
-                           HasSubstr("Container rank waits: ImagePullBackOff\n  Back-off pulling image\n"),
+                           HasSubstr("Container rank waits: ImagePullBackOff\n  Back-off  pulling image\n"),
                            HasSubstr("Warning FailedMount, 2026-01-02T02:58:00Z (2m ago)\n  secret \"key\" not found\n")));
   EXPECT_THAT(found, AllOf(Not(HasSubstr("an older one")), Not(HasSubstr("as the condition says"))));
 }

@@ -76,7 +76,9 @@ inline core::Json bridge_deployment(const core::Json& arguments) {
       {"metadata",
        {{"name", "slurm-bridge"}, {"namespace", "slurm-bridge"}, {"labels", {{"app.kubernetes.io/name", "slurm-bridge"}}}}},
       {"status", {{"readyReplicas", 1}}}};
-  out["spec"]["template"]["spec"]["containers"].push_back({{"name", "bridge"}, {"args", arguments}});
+  out["spec"]["selector"]["matchLabels"] = out["metadata"]["labels"];
+  out["spec"]["template"]["metadata"]["labels"] = out["metadata"]["labels"];
+  out["spec"]["template"]["spec"]["containers"].push_back({{"name", "bridge"}, {"image", "i"}, {"args", arguments}});
   return out;
 }
 
