@@ -441,6 +441,8 @@ struct WhyPodProgramTest : AccountsTest {
 };
 
 TEST_P(WhyPodProgramTest, ItsJobIsExplained) {
+  // The simulated Deployment becomes ready during the first command.
+  ASSERT_EQ(run({"why", "pod/train-0", "-n", "research"}), kDone) << err;
   ASSERT_EQ(run({"why", "pod/train-0", "-n", "research"}), kDone) << err;
   EXPECT_THAT(out, testing::AllOf(HasSubstr("Pod research/train-0 is Pending"), HasSubstr("It waits for Slurm.\n"),
                                   HasSubstr("\nJob 40 is pending, of user "), HasSubstr("Reason: QOSMaxJobsPerUserLimit\n"),
